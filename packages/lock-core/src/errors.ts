@@ -1,0 +1,126 @@
+/** The stable codes of every error that the lock packages throw. */
+export type LockErrorCode =
+  | "LOCK_TIMEOUT"
+  | "LOCK_LOST"
+  | "LOCK_STORE_FAULT"
+  | "LOCK_KEY_CONFLICT"
+  | "LOCK_INVALID_OPTION";
+
+/** What the errors about one key carry. */
+export interface LockErrorContext {
+  /** The lock's key. */
+  readonly key: string;
+  /** The error underneath, where there is one. */
+  readonly cause?: unknown;
+}
+
+/** Base of all errors of the lock packages: `instanceof LockError` and a stable `code` are enough to tell them apart. */
+export abstract class LockError extends Error {
+  abstract readonly code: LockErrorCode;
+  /** The lock's key, or `undefined` where the error is about no single key. */
+  readonly key: string | undefined;
+
+  constructor(message: string, context?: { readonly key?: string | undefined; readonly cause?: unknown }) {
+    super(message, context?.cause === undefined ? undefined : { cause: context.cause });
+    this.name = new.target.name;
+    this.key = context?.key;
+  }
+}
+
+/** Waiting ended without a grant: somebody else held the key all the time. Retrying later is the remedy. */
+export class LockTimeoutError extends LockError {
+  override readonly code = "LOCK_TIMEOUT";
+  /** How long the caller waited, in milliseconds. */
+  readonly waitedMs: number;
+  /** How many times the store was asked. */
+  readonly attempts: number;
+
+  constructor(context: LockErrorContext & { readonly waitedMs: number; readonly attempts: number }) {
+    super(
+      `Lock "${context.key}" was still held by someone else after ${context.waitedMs} ms and ${context.attempts} ` +
+        `attempt(s). Try again later, or wait longer with waitTimeoutMs or maxAttempts.`,
+      context,
+    );
+    this.waitedMs = context.waitedMs;
+    this.attempts = context.attempts;
+  }
+}
+
+/** A lease ended, or was taken, before its holder was done: what was protected may have run beside another holder. */
+export class LockLostError extends LockError {
+  override readonly code = "LOCK_LOST";
+
+  constructor(context: LockErrorContext & { readonly reason: string }) {
+    super(
+      `The lease on "${context.key}" was lost: ${context.reason}. Check what the protected work has written, and give ` +
+        `it a longer ttlMs or extend the lease while it works.`,
+      context,
+    );
+  }
+}
+
+/** The operation of a store during which a fault happened. */
+export type StoreOperation = "acquire" | "extend" | "release" | "isHeld";
+
+/** The backend failed, refused or did not answer in time. It says nothing about who holds the lock. */
+export class LockStoreError extends LockError {
+  override readonly code = "LOCK_STORE_FAULT";
+  /** The store's name. */
+  readonly store: string;
+  readonly operation: StoreOperation;
+
+  constructor(
+    context: LockErrorContext & {
+      readonly store: string;
+      readonly operation: StoreOperation;
+      readonly reason: string;
+    },
+  ) {
+    super(
+      `The ${context.store} lock store could not ${context.operation} "${context.key}": ${context.reason}`,
+      context,
+    );
+    this.store = context.store;
+    this.operation = context.operation;
+  }
+}
+
+/** Something that is not a lock lies under the key. It is never overwritten: move it, or use another key. */
+export class LockKeyConflictError extends LockError {
+  override readonly code = "LOCK_KEY_CONFLICT";
+
+  constructor(context: LockErrorContext & { readonly found: string }) {
+    super(
+      `The key "${context.key}" holds ${context.found}, which is no lock. It was left untouched: use another key, or ` +
+        `a key prefix of your own.`,
+      context,
+    );
+  }
+}
+
+/** An option or argument that cannot be honoured, refused before any request is sent. */
+export class LockOptionsError extends LockError {
+  override readonly code = "LOCK_INVALID_OPTION";
+  /** The option's name, such as `ttlMs`. */
+  readonly option: string;
+  /** The value that was given. */
+  readonly value: unknown;
+
+  constructor(context: {
+    readonly option: string;
+    readonly value: unknown;
+    /** What would have been accepted, as a phrase: "an integer of milliseconds from 1 to …". */
+    readonly expected: string;
+    readonly key?: string;
+  }) {
+    super(`${context.option} must be ${context.expected}, but was ${show(context.value)}.`, context);
+    this.option = context.option;
+    this.value = context.value;
+  }
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === "object" && value !== null) return `an object (${value.constructor?.name ?? "no prototype"})`;
+  return typeof value === "bigint" ? `${value}n` : String(value);
+}
