@@ -1,0 +1,65 @@
+/**
+ * Every problem that the API answers, by its stable code: the status and the title that go with it. A client may rely on
+ * the code; titles and details are for people.
+ */
+export const PROBLEMS = {
+  // What the HTTP layer itself refuses.
+  ROUTE_NOT_FOUND: { status: 404, title: "There is nothing at this address" },
+  METHOD_NOT_ALLOWED: { status: 405, title: "This address does not know this method" },
+  MEDIA_TYPE_UNSUPPORTED: { status: 415, title: "The body has a type that is not accepted here" },
+  REQUEST_INVALID: { status: 400, title: "The request is malformed" },
+  JSON_INVALID: { status: 400, title: "The body is not valid JSON" },
+  BODY_INCOMPLETE: { status: 400, title: "The body ended early" },
+  BODY_TOO_LARGE: { status: 413, title: "The body is too large" },
+  FIELDS_INVALID: { status: 422, title: "Some fields are not valid" },
+  CREDENTIALS_MISSING: { status: 401, title: "Credentials are missing" },
+  DATABASE_UNAVAILABLE: { status: 503, title: "The database is not reachable" },
+  INTERNAL_ERROR: { status: 500, title: "Something went wrong in the service" },
+  // What the domain answers; the codes are those of OtaError.
+  NOT_FOUND: { status: 404, title: "Not found" },
+  ALREADY_EXISTS: { status: 409, title: "It exists already" },
+  INVALID_VERSION: { status: 422, title: "The version is not valid" },
+  INVALID_STATE: { status: 409, title: "Its state does not allow this" },
+  INVALID_CURSOR: { status: 422, title: "The cursor is not valid" },
+  INVALID_FIELD: { status: 422, title: "A field is not valid" },
+  DEVICE_TOKEN_INVALID: { status: 401, title: "The device token is not valid" },
+  OPERATOR_KEY_INVALID: { status: 401, title: "The operator key is not valid" },
+  ATTEMPT_CLOSED: { status: 409, title: "The attempt is closed" },
+  LAST_OPERATOR_KEY: { status: 409, title: "The last operator key cannot be revoked" },
+  SERVICE_BUSY: { status: 503, title: "The service is busy" },
+} as const satisfies Record<string, { readonly status: number; readonly title: string }>;
+
+/** The stable code of a problem. */
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** One invalid field of a request: where it is (`body.version`, `query.limit`) and what is wrong with it. */
+export interface FieldProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** What an {@link HttpProblem} carries beside its code. */
+export interface HttpProblemOptions {
+  /** What happened and what to do, in one or two sentences; it reaches the client. */
+  readonly detail: string;
+  readonly cause?: unknown;
+  /** Response headers that belong to it, such as `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Further members of the document (RFC 9457 §3.2), such as `attempt`; never a secret. */
+  readonly members?: Readonly<Record<string, unknown>>;
+}
+
+/** An answer that is no success, thrown by a handler or by the HTTP layer and sent as `application/problem+json`. */
+export class HttpProblem extends Error {
+  readonly code: ProblemCode;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly members: Readonly<Record<string, unknown>>;
+
+  constructor(code: ProblemCode, options: HttpProblemOptions) {
+    super(options.detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "HttpProblem";
+    this.code = code;
+    this.headers = options.headers ?? {};
+    this.members = options.members ?? {};
+  }
+}

@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { PROBLEMS, type ProblemCode } from "./problems.ts";
+
+/**
+ * Text that every part of the service can keep: at most `maxLength` UTF-16 units, without NUL (PostgreSQL refuses it) and
+ * without half a surrogate pair (jsonb refuses it).
+ */
+export function plainText(maxLength: number): z.ZodString {
+  return z
+    .string()
+    .max(maxLength)
+    .refine((text) => !text.includes("\0") && text.isWellFormed(), "holds a NUL character or half a surrogate pair");
+}
+
+/** A serial as the native API takes it: it goes into paths, logs and file names as it is. */
+export const serialSchema: z.ZodString = z
+  .string()
+  .regex(/^[A-Za-z0-9._:~-]{1,128}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -");
+
+/** A public id (UUID version 7). */
+export const publicIdSchema: z.ZodUUID = z.uuid();
+
+/** An attempt's id: a positive int32, which device clients read as a C int. */
+export const attemptIdSchema = z.coerce.number().int().min(1).max(2_147_483_647);
+
+/** The slug that names a product. */
+export const productNameSchema: z.ZodString = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "1 to 63 of the characters a-z 0-9 -, the first one not -");
+
+/** A time in JSON: ISO 8601 in UTC. */
+export const timeSchema: z.ZodISODateTime = z.iso.datetime();
+
+/** An error document as RFC 9457 has it, with our members. */
+export const problemSchema = z
+  .object({
+    type: z.string().meta({ description: "Where the problem is described, relative to the service." }),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]).meta({ description: "Stable: rely on it." }),
+    detail: z.string().meta({ description: "What happened and what to do, for people." }),
+    requestId: z.string().meta({ description: "Quote it when you ask the operators of the service." }),
+    errors: z
+      .array(z.object({ field: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: "The invalid fields, with FIELDS_INVALID." }),
+  })
+  .meta({ id: "Problem" });
