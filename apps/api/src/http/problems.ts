@@ -15,6 +15,15 @@ export const PROBLEMS = {
   CREDENTIALS_MISSING: { status: 401, title: "Credentials are missing" },
   DATABASE_UNAVAILABLE: { status: 503, title: "The database is not reachable" },
   INTERNAL_ERROR: { status: 500, title: "Something went wrong in the service" },
+  // What the artifact routes answer.
+  SIGNED_URL_INVALID: { status: 403, title: "The signed URL is not valid, or no longer" },
+  RANGE_NOT_SATISFIABLE: { status: 416, title: "The range lies outside the artifact" },
+  ARTIFACT_TOO_LARGE: { status: 413, title: "The artifact is too large" },
+  ARTIFACT_EMPTY: { status: 422, title: "The artifact is empty" },
+  ARTIFACT_SIZE_MISMATCH: { status: 422, title: "The artifact has not the announced size" },
+  ARTIFACT_SHA256_MISMATCH: { status: 422, title: "The artifact has not the announced SHA-256" },
+  ARTIFACT_MISSING: { status: 500, title: "The artifact is missing from the store" },
+  STORAGE_FULL: { status: 507, title: "The artifact store is full" },
   // What the domain answers; the codes are those of OtaError.
   NOT_FOUND: { status: 404, title: "Not found" },
   ALREADY_EXISTS: { status: 409, title: "It exists already" },
