@@ -1,9 +1,17 @@
 import type { Database, UpdateChecks } from "@ota/domain";
+import type { ArtifactStore } from "./artifacts/artifact-store.ts";
+import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
 
 /** What handlers work with: made once by `main.ts`, or by a test. */
 export interface Services {
   readonly db: Database;
   readonly checks: UpdateChecks;
+  /** Where the bytes of firmware are kept. */
+  readonly artifacts: ArtifactStore;
+  /** Makes the artifact's URL in a check's answer, and checks it when it is used. */
+  readonly artifactUrls: ArtifactUrls;
+  /** The largest firmware that is accepted. */
+  readonly maxArtifactBytes: number;
   /** Where clients reach the service, without a trailing slash: the base of absolute links. */
   readonly publicUrl: string;
 }

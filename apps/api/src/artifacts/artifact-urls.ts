@@ -1,0 +1,61 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+/** Makes and checks URLs that let their bearer fetch one firmware's artifact until a given time, without a token. */
+export interface ArtifactUrls {
+  /**
+   * An absolute URL that works for at least the validity, and at most half as long again. Within a slot of half the
+   * validity all devices get the same URL, so that a cache in front of the service serves them from one copy.
+   */
+  sign(firmwareId: string): string;
+
+  /** Says whether a signature is this service's, for that firmware and that time, and whether the time is still to come. */
+  verify(signed: SignedArtifact): "valid" | "expired" | "forged";
+}
+
+/** What a signed URL says. */
+export interface SignedArtifact {
+  readonly firmwareId: string;
+  /** Seconds since 1970. */
+  readonly expires: number;
+  /** base64url of an HMAC-SHA256. */
+  readonly signature: string;
+}
+
+/** What {@link createArtifactUrls} needs. */
+export interface ArtifactUrlOptions {
+  /** The base of the URLs, without a trailing slash. */
+  readonly publicUrl: string;
+  /** Shared by all processes of the installation; at least 32 bytes. */
+  readonly key: Uint8Array;
+  /** How long a URL works at the least. */
+  readonly validSeconds: number;
+  /** @default Date.now */
+  readonly nowMs?: () => number;
+}
+
+/** Signed URLs under one key. No state, no I/O: any process checks what another has signed. */
+export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
+  const { publicUrl, key, validSeconds, nowMs = Date.now } = options;
+  const slotSeconds = Math.max(1, Math.floor(validSeconds / 2));
+  const nowSeconds = () => Math.floor(nowMs() / 1000);
+
+  return {
+    sign(firmwareId) {
+      const expires = Math.ceil((nowSeconds() + validSeconds) / slotSeconds) * slotSeconds;
+      const signature = hmac(key, { firmwareId, expires }).toString("base64url");
+      return `${publicUrl}/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
+    },
+
+    verify({ firmwareId, expires, signature }) {
+      const expected = hmac(key, { firmwareId, expires });
+      const given = Buffer.from(signature, "base64url");
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return "forged";
+      return expires > nowSeconds() ? "valid" : "expired";
+    },
+  };
+}
+
+/** The first line names the purpose, so that no signature made for something else with the same key fits here. */
+function hmac(key: Uint8Array, { firmwareId, expires }: Omit<SignedArtifact, "signature">): Buffer {
+  return createHmac("sha256", key).update(`ota-artifact-v1\n${firmwareId}\n${expires}`).digest();
+}
