@@ -1,0 +1,28 @@
+import { check, index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { ACTOR_KINDS } from "../vocabulary.ts";
+import { internalId, moment, oneOf } from "./columns.ts";
+
+/** Who changed what, with the values before and after. Rows are only ever added, in the transaction of the change. */
+export const auditLog = pgTable(
+  "audit_log",
+  {
+    id: internalId("id").primaryKey(),
+    publicId: uuid("public_id").notNull(),
+    at: moment("at").notNull().defaultNow(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
+    /** The operator key's public id; none: the service itself. */
+    actorKeyId: uuid("actor_key_id"),
+    /** The key's name at that time. */
+    actorName: text("actor_name"),
+    /** What was done, as `subject.verb`. */
+    action: text("action").notNull(),
+    /** The public id of what was changed; a product's is its name. */
+    subjectId: text("subject_id").notNull(),
+    before: jsonb("before").$type<Readonly<Record<string, unknown>>>(),
+    after: jsonb("after").$type<Readonly<Record<string, unknown>>>(),
+  },
+  (table) => [
+    index("audit_log_subject_id_id_index").on(table.subjectId, table.id),
+    check("audit_log_actor_kind_check", oneOf(table.actorKind, ACTOR_KINDS)),
+  ],
+);

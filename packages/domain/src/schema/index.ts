@@ -1,0 +1,10 @@
+export { attemptEvents } from "./attempt-events.ts";
+export { auditLog } from "./audit-log.ts";
+export { devices } from "./devices.ts";
+export { firmware } from "./firmware.ts";
+export { installation } from "./installation.ts";
+export { operatorKeys } from "./operator-keys.ts";
+export { products } from "./products.ts";
+export { rollouts } from "./rollouts.ts";
+export { upgradeAttempts } from "./upgrade-attempts.ts";
+export { upgrades } from "./upgrades.ts";
