@@ -1,0 +1,96 @@
+import { findArtifact, findArtifactForDevice } from "@ota/domain";
+import { z } from "zod";
+import { HttpProblem } from "../http/problems.ts";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { publicIdSchema } from "../http/schemas.ts";
+import type { Services } from "../services.ts";
+import { artifactProblem } from "./artifact-problem.ts";
+import { sendArtifact } from "./send-artifact.ts";
+
+const params = z.strictObject({ firmwareId: publicIdSchema });
+
+const query = z.strictObject({
+  expires: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().meta({
+    description: "From a signed URL: until when it works, in seconds since 1970.",
+  }),
+  signature: z.string().max(100).optional().meta({ description: "From a signed URL." }),
+});
+
+const headers = z.object({
+  range: z
+    .string()
+    .optional()
+    .meta({ description: "One range of bytes; several are answered with the whole.", example: "bytes=1024-" }),
+  "if-range": z.string().optional().meta({ description: "The ETag of the download that Range continues." }),
+  "if-none-match": z.string().optional().meta({ description: "ETags that the client has already." }),
+});
+
+const responseHeaders = {
+  ETag: "The artifact's SHA-256 in quotes: strong, and the same for ever.",
+  "Repr-Digest": "The SHA-256 of the whole artifact (RFC 9530).",
+  "Accept-Ranges": "bytes",
+  "Content-Disposition": "The file's name.",
+};
+
+/** Where devices fetch firmware. A GET reads one row and writes none. */
+export const artifactRoutes: readonly RouteDefinition[] = [
+  defineRoute({
+    method: "GET",
+    path: "/v1/firmware/{firmwareId}/artifact",
+    operationId: "downloadArtifact",
+    summary: "Download a firmware's file",
+    description:
+      "With a device token: any firmware that the device has been offered; every other one answers 404. Or by the signed " +
+      "URL of a check's answer, which needs no token and works for a limited time. A download that was cut off is " +
+      "continued with Range and If-Range.",
+    tag: "Devices",
+    auth: "device-or-signature",
+    request: { params, query, headers },
+    responses: {
+      200: { description: "The whole file", contentType: "application/octet-stream", headers: responseHeaders },
+      206: {
+        description: "The range asked for",
+        contentType: "application/octet-stream",
+        headers: { ...responseHeaders, "Content-Range": "Which bytes these are, and of how many." },
+      },
+      304: { description: "The client has it already" },
+    },
+    problems: ["NOT_FOUND", "SIGNED_URL_INVALID", "RANGE_NOT_SATISFIABLE", "ARTIFACT_MISSING"],
+    async handler({ params, query, tokenHash, raw, log }, services) {
+      const { firmwareId } = params;
+      const artifact =
+        tokenHash === undefined
+          ? await artifactOfSignedUrl({ firmwareId, ...query }, services)
+          : await findArtifactForDevice(services.db, { tokenHash, firmwareId });
+      try {
+        return await sendArtifact(artifact, { store: services.artifacts, request: raw, log });
+      } catch (error) {
+        throw artifactProblem(error);
+      }
+    },
+  }),
+];
+
+/** The signature is checked before the database is asked, so that guessing costs nobody anything. */
+async function artifactOfSignedUrl(
+  signed: {
+    readonly firmwareId: string;
+    readonly expires?: number | undefined;
+    readonly signature?: string | undefined;
+  },
+  services: Services,
+) {
+  const { firmwareId, expires, signature } = signed;
+  if (expires === undefined || signature === undefined) {
+    throw new HttpProblem("CREDENTIALS_MISSING", {
+      detail: "Send the device's token as Bearer, or use the whole URL that a check has answered.",
+      headers: { "WWW-Authenticate": "Bearer" },
+    });
+  }
+  const verdict = services.artifactUrls.verify({ firmwareId, expires, signature });
+  if (verdict !== "valid") {
+    const what = verdict === "expired" ? "This URL has expired." : "This URL's signature does not fit.";
+    throw new HttpProblem("SIGNED_URL_INVALID", { detail: `${what} Check again: the answer carries a fresh one.` });
+  }
+  return findArtifact(services.db, { firmwareId });
+}

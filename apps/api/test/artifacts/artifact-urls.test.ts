@@ -1,0 +1,51 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { createArtifactUrls } from "../../src/artifacts/artifact-urls.ts";
+
+const firmwareId = "0197b1c0-0000-7000-8000-000000000001";
+const key = randomBytes(32);
+let now = Date.UTC(2030, 0, 1, 12, 34, 56);
+const urls = createArtifactUrls({ publicUrl: "https://ota.example", key, validSeconds: 3600, nowMs: () => now });
+
+describe("createArtifactUrls", () => {
+  test("a signed URL is valid, for its firmware and time only", () => {
+    const signed = read(urls.sign(firmwareId));
+    expect(urls.verify(signed)).toBe("valid");
+    expect(urls.verify({ ...signed, firmwareId: firmwareId.replace("1", "2") })).toBe("forged");
+    expect(urls.verify({ ...signed, expires: signed.expires + 1 })).toBe("forged");
+    expect(urls.verify({ ...signed, signature: `${signed.signature}AA` })).toBe("forged");
+    expect(urls.verify({ ...signed, signature: "" })).toBe("forged");
+  });
+
+  test("it works for at least the validity and at most half as long again, then it has expired", () => {
+    const signed = read(urls.sign(firmwareId));
+    const start = now;
+    now = start + 3600_000 - 1;
+    expect(urls.verify(signed)).toBe("valid");
+    now = start + 5400_000;
+    expect(urls.verify(signed)).toBe("expired");
+    now = start;
+  });
+
+  test("within half the validity everybody gets the same URL", () => {
+    const slotStart = Math.floor(now / 1_800_000) * 1_800_000;
+    now = slotStart + 1000;
+    const first = urls.sign(firmwareId);
+    now = slotStart + 1_799_000;
+    expect(urls.sign(firmwareId)).toBe(first);
+    now = slotStart + 1_801_000;
+    expect(urls.sign(firmwareId)).not.toBe(first);
+  });
+
+  test("a URL signed with another key is forged", () => {
+    const others = createArtifactUrls({ publicUrl: "", key: randomBytes(32), validSeconds: 3600, nowMs: () => now });
+    expect(urls.verify(read(others.sign(firmwareId)))).toBe("forged");
+  });
+});
+
+function read(url: string) {
+  const match = /^(?:https:\/\/ota\.example)?\/v1\/firmware\/(.+)\/artifact\?expires=(\d+)&signature=([\w-]+)$/.exec(
+    url,
+  );
+  return { firmwareId: match?.[1] ?? "", expires: Number(match?.[2]), signature: match?.[3] ?? "" };
+}
