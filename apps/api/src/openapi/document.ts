@@ -1,0 +1,143 @@
+import type { z } from "zod";
+import {
+  createDocument,
+  type ZodOpenApiObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponseObject,
+  type ZodOpenApiResponsesObject,
+} from "zod-openapi";
+import { PROBLEMS, type ProblemCode } from "../http/problems.ts";
+import {
+  commonProblems,
+  type RouteAuth,
+  type RouteDefinition,
+  type RouteInput,
+  type RouteResponse,
+} from "../http/route.ts";
+import { problemSchema } from "../http/schemas.ts";
+
+/** The OpenAPI 3.1 document, as plain JSON. */
+export type OpenApiDocument = ReturnType<typeof createDocument>;
+
+/** What {@link openApiDocument} says beside the routes. */
+export interface OpenApiOptions {
+  /** Of the service. */
+  readonly version: string;
+  /** Where clients reach it; the only entry of `servers`. */
+  readonly publicUrl: string;
+}
+
+/**
+ * Describes routes as an OpenAPI 3.1 document, made of the very schemas that validate: each route is an operation, with
+ * its successes and with every problem that it can answer.
+ */
+export function openApiDocument(routes: readonly RouteDefinition[], options: OpenApiOptions): OpenApiDocument {
+  const paths: NonNullable<ZodOpenApiObject["paths"]> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
+  }
+  return createDocument({
+    openapi: "3.1.1",
+    info: {
+      title: "OTA service",
+      version: options.version,
+      description: INTRODUCTION,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: options.publicUrl }],
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: { securitySchemes: SECURITY_SCHEMES },
+  });
+}
+
+const INTRODUCTION = `
+A device asks whether there is firmware for it; the service answers with exactly one upgrade record per device and firmware.
+
+Errors are problem details (RFC 9457) with a stable \`code\`. Lists are pages: follow \`nextCursor\`. Times are ISO 8601 in UTC.
+A \`503\` with \`SERVICE_BUSY\` carries \`Retry-After\`; nothing was changed.
+`.trim();
+
+const SECURITY_SCHEMES = {
+  deviceToken: { type: "http", scheme: "bearer", description: "The token that the device's registration answered." },
+  operatorKey: { type: "http", scheme: "bearer", description: "An operator key." },
+} as const;
+
+const SECURITY: Readonly<Record<RouteAuth, NonNullable<ZodOpenApiOperationObject["security"]>>> = {
+  none: [],
+  device: [{ deviceToken: [] }],
+  // An empty requirement: the signature in the URL is enough.
+  "device-or-signature": [{ deviceToken: [] }, {}],
+  operator: [{ operatorKey: [] }],
+};
+
+function operation(route: RouteDefinition): ZodOpenApiOperationObject {
+  const { params, query, headers, body } = route.request;
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    tags: [route.tag],
+    security: SECURITY[route.auth],
+    requestParams: {
+      ...(params === undefined ? {} : { path: params }),
+      ...(query === undefined ? {} : { query }),
+      ...(headers === undefined ? {} : { header: headers }),
+    },
+    ...(body === undefined ? {} : { requestBody: requestBody(body) }),
+    responses: { ...successes(route), ...problems(route) },
+  };
+}
+
+function requestBody(body: NonNullable<RouteInput["body"]>): NonNullable<ZodOpenApiOperationObject["requestBody"]> {
+  const description = body.description === undefined ? {} : { description: body.description };
+  if (body.kind === "json") {
+    return {
+      ...description,
+      required: body.optional !== true,
+      content: { "application/json": { schema: body.schema } },
+    };
+  }
+  return { ...description, required: true, content: Object.fromEntries(body.contentTypes.map((type) => [type, {}])) };
+}
+
+function successes(route: RouteDefinition): ZodOpenApiResponsesObject {
+  return Object.fromEntries(Object.entries(route.responses).map(([status, response]) => [status, success(response)]));
+}
+
+function success(response: RouteResponse): ZodOpenApiResponseObject {
+  return {
+    description: response.description,
+    ...(response.headers === undefined ? {} : { headers: headerObjects(response.headers) }),
+    ...content(response),
+  };
+}
+
+function content({ body, contentType }: RouteResponse): Pick<ZodOpenApiResponseObject, "content"> {
+  if (body !== undefined) return { content: { [contentType ?? "application/json"]: { schema: body } } };
+  // A body of bytes has no schema in OpenAPI 3.1.
+  return contentType === undefined ? {} : { content: { [contentType]: {} } };
+}
+
+function headerObjects(headers: Readonly<Record<string, string>>): NonNullable<ZodOpenApiResponseObject["headers"]> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
+  );
+}
+
+/** One response for each status, naming the codes that come with it. */
+function problems(route: RouteDefinition): ZodOpenApiResponsesObject {
+  const codes = new Set<ProblemCode>([...commonProblems(route), ...route.problems]);
+  const byStatus = Map.groupBy(codes, (code) => PROBLEMS[code].status);
+  return Object.fromEntries(
+    [...byStatus]
+      .sort(([one], [other]) => one - other)
+      .map(([status, of]) => [
+        status,
+        {
+          description: of.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join("\n\n"),
+          content: { "application/problem+json": { schema: problemSchema as z.ZodType } },
+        },
+      ]),
+  );
+}

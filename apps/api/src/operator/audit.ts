@@ -1,0 +1,49 @@
+import { type AuditEntry, listAudit } from "@ota/domain";
+import { z } from "zod";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { plainText, publicIdSchema, timeSchema } from "../http/schemas.ts";
+import { pageBody, pageFields, pageSchema } from "./page.ts";
+
+const facts = z.record(z.string(), z.unknown()).nullable();
+
+const auditEntrySchema = z
+  .object({
+    id: publicIdSchema,
+    at: timeSchema,
+    actor: z.discriminatedUnion("kind", [
+      z.object({ kind: z.literal("operator"), keyId: publicIdSchema, name: z.string() }),
+      z.object({ kind: z.literal("system") }),
+    ]),
+    action: z.string().meta({ example: "firmware.release" }),
+    subjectId: z.string().meta({ description: "The id of what was changed; a product's is its name." }),
+    before: facts.meta({ description: "null where it was made by this." }),
+    after: facts,
+  })
+  .meta({ id: "AuditEntry" });
+
+/** The audit log: who changed what, and how it was before. */
+export const auditRoutes: readonly RouteDefinition[] = [
+  defineRoute({
+    method: "GET",
+    path: "/v1/audit",
+    operationId: "listAudit",
+    summary: "List changes, newest first",
+    tag: "Audit",
+    auth: "operator",
+    request: {
+      query: z.strictObject({
+        subjectId: plainText(128).min(1).optional().meta({ description: "Only the changes of this one." }),
+        ...pageFields,
+      }),
+    },
+    responses: { 200: { description: "A page of changes", body: pageSchema(auditEntrySchema) } },
+    problems: ["INVALID_CURSOR"],
+    async handler({ query }, { db }) {
+      return { status: 200, body: pageBody(await listAudit(db, query), auditEntryView) };
+    },
+  }),
+];
+
+function auditEntryView({ id, at, actor, action, subjectId, before, after }: AuditEntry) {
+  return { id, at: at.toISOString(), actor, action, subjectId, before, after };
+}

@@ -1,0 +1,95 @@
+import { CONFIRM_BY, createProduct, getProduct, listProducts, type Product, VERSION_SCHEMES } from "@ota/domain";
+import { z } from "zod";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { productNameSchema, timeSchema } from "../http/schemas.ts";
+import { pageBody, pageFields, pageSchema } from "./page.ts";
+
+const scheme = z.enum(VERSION_SCHEMES).meta({
+  description: "How versions are written and ordered: semver, or dotted numbers (1.0 equals 1.0.0).",
+});
+const confirmBy = z.enum(CONFIRM_BY).meta({
+  description:
+    "What makes an upgrade succeed: the device's word (`report`), or the new version that it reports (`version`).",
+});
+const pollIntervalSeconds = z.int().min(30).max(86_399).meta({
+  description: "How often a device is to ask. Each one is given its own phase within the interval.",
+});
+
+const productSchema = z
+  .object({
+    name: productNameSchema,
+    versionScheme: scheme,
+    confirmBy,
+    pollIntervalSeconds,
+    catalogRevision: z.string().meta({ description: "Grows with every change of what devices can be offered." }),
+    createdAt: timeSchema,
+  })
+  .meta({ id: "Product" });
+
+const newProductSchema = z
+  .strictObject({
+    name: productNameSchema.meta({ example: "prime-hub" }),
+    versionScheme: scheme.optional().meta({ override: { default: "semver" } }),
+    confirmBy: confirmBy.optional().meta({ override: { default: "version" } }),
+    pollIntervalSeconds: pollIntervalSeconds.optional().meta({ override: { default: 300 } }),
+  })
+  .meta({ id: "NewProduct" });
+
+/** Products: lines of devices that share firmware. */
+export const productRoutes: readonly RouteDefinition[] = [
+  defineRoute({
+    method: "POST",
+    path: "/v1/products",
+    operationId: "createProduct",
+    summary: "Create a product",
+    tag: "Products",
+    auth: "operator",
+    request: { body: { kind: "json", schema: newProductSchema } },
+    responses: { 201: { description: "Created", body: productSchema, headers: { Location: "Where the product is." } } },
+    problems: ["ALREADY_EXISTS"],
+    async handler({ actor, body }, { db }) {
+      const product = await createProduct(db, { actor, ...body });
+      return { status: 201, headers: { Location: `/v1/products/${product.name}` }, body: productView(product) };
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/v1/products",
+    operationId: "listProducts",
+    summary: "List products, newest first",
+    tag: "Products",
+    auth: "operator",
+    request: { query: z.strictObject(pageFields) },
+    responses: { 200: { description: "A page of products", body: pageSchema(productSchema) } },
+    problems: ["INVALID_CURSOR"],
+    async handler({ query }, { db }) {
+      return { status: 200, body: pageBody(await listProducts(db, query), productView) };
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/v1/products/{product}",
+    operationId: "getProduct",
+    summary: "Get a product",
+    tag: "Products",
+    auth: "operator",
+    request: { params: z.strictObject({ product: productNameSchema }) },
+    responses: { 200: { description: "The product", body: productSchema } },
+    problems: ["NOT_FOUND"],
+    async handler({ params }, { db }) {
+      return { status: 200, body: productView(await getProduct(db, params)) };
+    },
+  }),
+];
+
+function productView(product: Product): z.input<typeof productSchema> {
+  const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = product;
+  return {
+    name,
+    versionScheme,
+    confirmBy,
+    pollIntervalSeconds,
+    catalogRevision: String(catalogRevision),
+    createdAt: createdAt.toISOString(),
+  };
+}
