@@ -1,0 +1,138 @@
+import type { AttemptState, CancelOutcome, ConfirmBy, ReportedState } from "../vocabulary.ts";
+
+/**
+ * What can happen to an attempt: a report of the device by its word, or one of
+ * - `target_version`: the device reports that it runs the attempt's firmware;
+ * - `other_version`: the device reports that it runs something else;
+ * - `cancel`: an operator, or the withdrawal of the firmware, ends the attempt;
+ * - `supersede`: another firmware takes its place;
+ * - `timeout`: the device has been silent for too long.
+ */
+export type AttemptEvent = ReportedState | ServerEvent;
+export type ServerEvent = "target_version" | "other_version" | "cancel" | "supersede" | "timeout";
+
+/**
+ * What an event does:
+ * - `moved`: the attempt changes to `state`;
+ * - `history`: nothing moves; a report is kept as history;
+ * - `repeated`: what the event asks for is so already;
+ * - `closed`: the attempt is over and takes no such event.
+ */
+export type Transition =
+  | { readonly effect: "moved"; readonly state: AttemptState; readonly cancelOutcome: CancelOutcome | null }
+  | { readonly effect: "history" | "repeated" | "closed" };
+
+/** What decides about an event beside the state itself. */
+export interface AttemptFacts {
+  readonly state: AttemptState;
+  /** How it is to end once the device has answered a cancellation. */
+  readonly cancelOutcome: CancelOutcome | null;
+  /** The product's rule for success. */
+  readonly confirmBy: ConfirmBy;
+}
+
+/**
+ * The whole life of an attempt as a pure function: state only moves forward, a report that lags behind is history, and
+ * of the closed states only `timed_out` is revised, by a late success.
+ */
+export function nextState(attempt: AttemptFacts, event: AttemptEvent): Transition {
+  const cell = TRANSITIONS[attempt.state][event];
+  switch (cell) {
+    case "history":
+    case "repeated":
+    case "closed":
+      return { effect: cell };
+    case "success":
+      return success(attempt);
+    case "end_cancel":
+      return moved(attempt.cancelOutcome ?? "cancelled");
+    case "cancelling":
+      return { effect: "moved", state: cell, cancelOutcome: event === "supersede" ? "superseded" : "cancelled" };
+    default:
+      return moved(cell);
+  }
+}
+
+/** The device's word is success itself, or only `installed` where the new version has to be seen. */
+function success({ confirmBy, state }: AttemptFacts): Transition {
+  if (confirmBy === "report") return moved("succeeded");
+  return state === "installed" || state === "timed_out" ? { effect: "history" } : moved("installed");
+}
+
+function moved(state: AttemptState): Transition {
+  return { effect: "moved", state, cancelOutcome: null };
+}
+
+type Cell = AttemptState | "history" | "repeated" | "closed" | "success" | "end_cancel";
+type Row = Readonly<Record<AttemptEvent, Cell>>;
+
+/** What every open attempt has in common. The device's last word, and the version it runs, count in any open state. */
+const OPEN = {
+  confirmed: "repeated",
+  denied: "history",
+  downloading: "history",
+  downloaded: "history",
+  installing: "history",
+  installed: "history",
+  succeeded: "success",
+  failed: "failed",
+  cancelled: "cancelled",
+  cancel_rejected: "history",
+  target_version: "succeeded",
+  other_version: "history",
+  timeout: "timed_out",
+} as const;
+
+const CLOSED = {
+  confirmed: "closed",
+  denied: "closed",
+  downloading: "closed",
+  downloaded: "closed",
+  installing: "closed",
+  installed: "closed",
+  succeeded: "closed",
+  failed: "closed",
+  cancelled: "closed",
+  cancel_rejected: "closed",
+  target_version: "history",
+  other_version: "history",
+  cancel: "closed",
+  supersede: "closed",
+  timeout: "closed",
+} as const;
+
+/** Nobody has to be told before the device has begun; afterwards it has to be asked to stop. */
+const NOT_BEGUN = { cancel: "cancelled", supersede: "superseded" } as const;
+const BEGUN = { cancel: "cancelling", supersede: "cancelling" } as const;
+/** Past `downloaded` a device is left to finish, unless an operator insists. */
+const COMMITTED = { cancel: "cancelling", supersede: "history" } as const;
+
+const TRANSITIONS: Readonly<Record<AttemptState, Row>> = {
+  // Without consent, progress is only noted.
+  awaiting_confirmation: { ...OPEN, ...NOT_BEGUN, confirmed: "offered" },
+  offered: {
+    ...OPEN,
+    ...NOT_BEGUN,
+    downloading: "downloading",
+    downloaded: "downloaded",
+    installing: "installing",
+    installed: "installed",
+  },
+  downloading: { ...OPEN, ...BEGUN, downloaded: "downloaded", installing: "installing", installed: "installed" },
+  downloaded: { ...OPEN, ...BEGUN, installing: "installing", installed: "installed" },
+  installing: { ...OPEN, ...COMMITTED, installed: "installed" },
+  installed: { ...OPEN, ...COMMITTED },
+  // A device that refuses to stop is past the point where it could: it goes on as installing.
+  cancelling: {
+    ...OPEN,
+    cancelled: "end_cancel",
+    cancel_rejected: "installing",
+    cancel: "repeated",
+    supersede: "repeated",
+  },
+  succeeded: { ...CLOSED, succeeded: "repeated", target_version: "repeated" },
+  failed: { ...CLOSED, failed: "repeated" },
+  cancelled: { ...CLOSED, cancelled: "repeated", cancel: "repeated" },
+  timed_out: { ...CLOSED, succeeded: "success", target_version: "succeeded", timeout: "repeated" },
+  superseded: { ...CLOSED, cancelled: "repeated", supersede: "repeated" },
+};
