@@ -120,7 +120,8 @@ export async function startPostgresFrom(
       running = await launch(port);
     },
     async stop() {
-      await server.kill();
+      if (paused.length > 0) server.resume();
+      await running.end("SIGQUIT"); // PostgreSQL's immediate shutdown, which waits for its own processes
       await rm(directory, { recursive: true, force: true });
     },
     async [Symbol.asyncDispose]() {

@@ -33,6 +33,7 @@ export class ProxyStream {
     from.once("end", () => this.#add("end"));
     from.on("error", () => this.#add("end"));
     to.on("drain", () => from.resume());
+    to.on("close", () => from.resume()); // read on to see the end
   }
 
   /** Holds bytes back from now on, or delays those that arrive from now on; what was held leaves when no longer held. */

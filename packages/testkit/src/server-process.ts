@@ -5,6 +5,8 @@ import { forget, killWithUs } from "./process-guard.ts";
 
 /** How long a server may take until it answers; generous, for machines under load. */
 const startTimeoutMs = 30_000;
+/** PostgreSQL itself waits 5 s for its processes before it kills them. */
+const stopTimeoutMs = 10_000;
 const keptOutputLines = 40;
 
 /** What {@link ServerProcess.start} runs. */
@@ -70,11 +72,18 @@ export class ServerProcess {
 
   /** Sends SIGKILL and waits until the process has ended. Does nothing when it has ended already. */
   async kill(): Promise<void> {
+    await this.end("SIGKILL");
+  }
+
+  /** Sends `signal` and waits until the process has ended, by SIGKILL after 10 s. Does nothing when it has ended already. */
+  async end(signal: NodeJS.Signals): Promise<void> {
     if (this.hasEnded) return;
     this.#child.ref();
     const exit = once(this.#child, "exit");
-    this.#child.kill("SIGKILL");
+    this.#child.kill(signal);
+    const impatient = setTimeout(() => this.#child.kill("SIGKILL"), stopTimeoutMs);
     await exit;
+    clearTimeout(impatient);
   }
 
   async #untilReady(): Promise<void> {

@@ -18,7 +18,7 @@ export type HoldDirection = "requests" | "replies" | "both";
 export interface TcpProxy extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** How many client connections are open now. */
+  /** How many connections are open now, to the client or to the target. */
   readonly connections: number;
   /**
    * Destroys all connections now, on both sides: what was on the way is lost. What the target has received, it may
@@ -62,7 +62,6 @@ interface Faults {
 }
 
 interface Connection {
-  readonly client: Socket;
   readonly requests: ProxyStream;
   readonly replies: ProxyStream;
   /** True from a request sent while a cut is pending until its reply begins. */
@@ -86,13 +85,16 @@ export async function startTcpProxy(options: TcpProxyOptions): Promise<TcpProxy>
   function open(client: Socket): void {
     const target = connect({ ...options.target, allowHalfOpen: true, noDelay: true });
     const connection: Connection = {
-      client,
       awaitsReply: false,
       requests: new ProxyStream({ from: client, to: target, accept: () => acceptRequest(connection) }),
       replies: new ProxyStream({ from: target, to: client, accept: () => acceptReply(connection) }),
     };
     connections.add(connection);
-    client.once("close", () => connections.delete(connection));
+    for (const socket of [client, target]) {
+      socket.once("close", () => {
+        if (client.closed && target.closed) connections.delete(connection);
+      });
+    }
     applyTo(connection);
   }
 
