@@ -1,0 +1,3 @@
+export type { RedisClient, RedisClientSource } from "./redis-client.ts";
+export type { RedisStoreOptions } from "./redis-store.ts";
+export { RedisStore } from "./redis-store.ts";

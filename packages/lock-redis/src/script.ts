@@ -1,0 +1,24 @@
+import { createHash } from "node:crypto";
+
+/** A Lua script together with the digest by which the server knows it once it has seen it. */
+export interface Script {
+  readonly source: string;
+  readonly sha1: string;
+}
+
+/** One request to run a script on one key. */
+export interface ScriptCall {
+  readonly script: Script;
+  /** The full name of the lock's key: `KEYS[1]`. */
+  readonly key: string;
+  /** `ARGV`. */
+  readonly args: readonly string[];
+  /** Set once nobody waits for the answer any more: what has not been sent by then must not be sent at all. */
+  abandoned: boolean;
+}
+
+/** Joins fragments of Lua, all of them constants, into a script. */
+export function defineScript(...fragments: readonly string[]): Script {
+  const source = fragments.map((fragment) => fragment.trim()).join("\n");
+  return { source, sha1: createHash("sha1").update(source).digest("hex") };
+}

@@ -1,0 +1,84 @@
+import { LockOptionsError, MAX_TTL_MS } from "@ota/lock-core";
+import type { RedisClient } from "./redis-client.ts";
+
+/** The longest delay that a timer of Node can have. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The member that symfony/lock sets beside the holder of a write lock: an owner of that name would own all of them. */
+const WRITE_MARKER = "__write__";
+
+/** New PHP processes overwrite this key of symfony/lock, with their prefix, to find out whether scripts may ask TIME. */
+const PROBE_KEY = "symfony_check_support_time";
+
+export function checkClient(client: RedisClient): RedisClient {
+  if (typeof client?.evalsha !== "function" || typeof client.eval !== "function") {
+    throw new LockOptionsError({
+      option: "client",
+      value: client,
+      expected: "a client of ioredis (Redis or Cluster), or a function that returns one",
+    });
+  }
+  return client;
+}
+
+export function checkKeyPrefix(keyPrefix: string): string {
+  if (typeof keyPrefix !== "string" || !keyPrefix.isWellFormed()) {
+    throw new LockOptionsError({ option: "keyPrefix", value: keyPrefix, expected: "a string of well-formed Unicode" });
+  }
+  return keyPrefix;
+}
+
+export function checkCommandTimeoutMs(commandTimeoutMs: number): number {
+  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1 || commandTimeoutMs > MAX_TIMER_MS) {
+    throw new LockOptionsError({
+      option: "commandTimeoutMs",
+      value: commandTimeoutMs,
+      expected: `an integer of milliseconds from 1 to ${MAX_TIMER_MS}`,
+    });
+  }
+  return commandTimeoutMs;
+}
+
+/**
+ * The full name of the lock's key. Any string will do but two kinds: one that UTF-8 cannot express (different ones would
+ * become the same key), and one that PHP's symfony/lock overwrites.
+ */
+export function checkKey(key: string, keyPrefix: string): string {
+  if (typeof key !== "string" || !key.isWellFormed()) {
+    throw new LockOptionsError({ option: "key", value: key, expected: "a string of well-formed Unicode" });
+  }
+  const name = keyPrefix + key;
+  if (name.endsWith(PROBE_KEY)) {
+    throw new LockOptionsError({
+      option: "key",
+      value: key,
+      expected: `a name that does not end in ${PROBE_KEY}, a key that symfony/lock overwrites`,
+      key,
+    });
+  }
+  return name;
+}
+
+/** Refuses what cannot be an owner token. The token itself is a secret and is not shown. */
+export function checkOwner(owner: string, key: string): string {
+  if (typeof owner !== "string" || owner === "" || owner === WRITE_MARKER || !owner.isWellFormed()) {
+    throw new LockOptionsError({
+      option: "owner",
+      value: owner === "" || owner === WRITE_MARKER ? owner : typeof owner,
+      expected: `a non-empty string of well-formed Unicode other than ${WRITE_MARKER}`,
+      key,
+    });
+  }
+  return owner;
+}
+
+export function checkTtlMs(ttlMs: number): number {
+  if (!Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS) {
+    throw new LockOptionsError({
+      option: "ttlMs",
+      value: ttlMs,
+      expected: `an integer of milliseconds from 1 to ${MAX_TTL_MS}`,
+    });
+  }
+  return ttlMs;
+}
