@@ -14,7 +14,10 @@ export interface LockErrorContext {
   readonly cause?: unknown;
 }
 
-/** Base of all errors of the lock packages: `instanceof LockError` and a stable `code` are enough to tell them apart. */
+/**
+ * Base of all errors of the lock packages. The stable `code` tells them apart, also where two copies of a package are
+ * installed and `instanceof` does not. No error carries an owner token.
+ */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
   /** The lock's key, or `undefined` where the error is about no single key. */
@@ -22,13 +25,18 @@ export abstract class LockError extends Error {
 
   constructor(message: string, context?: { readonly key?: string | undefined; readonly cause?: unknown }) {
     super(message, context?.cause === undefined ? undefined : { cause: context.cause });
-    this.name = new.target.name;
     this.key = context?.key;
   }
 }
 
-/** Waiting ended without a grant: somebody else held the key all the time. Retrying later is the remedy. */
+/** Whether an error comes from the lock packages, from whichever copy of them. */
+export function isLockError(error: unknown): error is LockError {
+  return error instanceof LockError || (error instanceof Error && "code" in error && /^LOCK_/.test(String(error.code)));
+}
+
+/** Waiting ended without a grant: at each attempt somebody else held the key. Retrying later is the remedy. */
 export class LockTimeoutError extends LockError {
+  override readonly name = "LockTimeoutError";
   override readonly code = "LOCK_TIMEOUT";
   /** How long the caller waited, in milliseconds. */
   readonly waitedMs: number;
@@ -37,22 +45,23 @@ export class LockTimeoutError extends LockError {
 
   constructor(context: LockErrorContext & { readonly waitedMs: number; readonly attempts: number }) {
     super(
-      `Lock "${context.key}" was still held by someone else after ${context.waitedMs} ms and ${context.attempts} ` +
-        `attempt(s). Try again later, or wait longer with waitTimeoutMs or maxAttempts.`,
+      `Lock ${quote(context.key)} was still held by someone else after ${Math.round(context.waitedMs)} ms and ` +
+        `${context.attempts} attempt(s). Try again later, or wait longer with waitTimeoutMs or maxAttempts.`,
       context,
     );
-    this.waitedMs = context.waitedMs;
+    this.waitedMs = Math.round(context.waitedMs);
     this.attempts = context.attempts;
   }
 }
 
 /** A lease ended, or was taken, before its holder was done: what was protected may have run beside another holder. */
 export class LockLostError extends LockError {
+  override readonly name = "LockLostError";
   override readonly code = "LOCK_LOST";
 
   constructor(context: LockErrorContext & { readonly reason: string }) {
     super(
-      `The lease on "${context.key}" was lost: ${context.reason}. Check what the protected work has written, and give ` +
+      `The lease on ${quote(context.key)} was lost: ${context.reason}. Check what the protected work has written, and give ` +
         `it a longer ttlMs or extend the lease while it works.`,
       context,
     );
@@ -62,8 +71,16 @@ export class LockLostError extends LockError {
 /** The operation of a store during which a fault happened. */
 export type StoreOperation = "acquire" | "extend" | "release" | "isHeld";
 
+const DEEDS: Readonly<Record<StoreOperation, string>> = {
+  acquire: "acquire",
+  extend: "extend",
+  release: "release",
+  isHeld: "look up",
+};
+
 /** The backend failed, refused or did not answer in time. It says nothing about who holds the lock. */
 export class LockStoreError extends LockError {
+  override readonly name = "LockStoreError";
   override readonly code = "LOCK_STORE_FAULT";
   /** The store's name. */
   readonly store: string;
@@ -77,7 +94,7 @@ export class LockStoreError extends LockError {
     },
   ) {
     super(
-      `The ${context.store} lock store could not ${context.operation} "${context.key}": ${context.reason}`,
+      `The ${context.store} lock store could not ${DEEDS[context.operation]} ${quote(context.key)}: ${context.reason}`,
       context,
     );
     this.store = context.store;
@@ -87,11 +104,12 @@ export class LockStoreError extends LockError {
 
 /** Something that is not a lock lies under the key. It is never overwritten: move it, or use another key. */
 export class LockKeyConflictError extends LockError {
+  override readonly name = "LockKeyConflictError";
   override readonly code = "LOCK_KEY_CONFLICT";
 
   constructor(context: LockErrorContext & { readonly found: string }) {
     super(
-      `The key "${context.key}" holds ${context.found}, which is no lock. It was left untouched: use another key, or ` +
+      `The key ${quote(context.key)} holds ${context.found}, which is no lock. It was left untouched: use another key, or ` +
         `a key prefix of your own.`,
       context,
     );
@@ -100,6 +118,7 @@ export class LockKeyConflictError extends LockError {
 
 /** An option or argument that cannot be honoured, refused before any request is sent. */
 export class LockOptionsError extends LockError {
+  override readonly name = "LockOptionsError";
   override readonly code = "LOCK_INVALID_OPTION";
   /** The option's name, such as `ttlMs`. */
   readonly option: string;
@@ -120,7 +139,12 @@ export class LockOptionsError extends LockError {
 }
 
 function show(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === "string") return quote(value);
   if (typeof value === "object" && value !== null) return `an object (${value.constructor?.name ?? "no prototype"})`;
   return typeof value === "bigint" ? `${value}n` : String(value);
+}
+
+/** A key may be of any length and hold any character; a message stays one readable line. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
 }

@@ -1,0 +1,36 @@
+export type { AbortSignalLike } from "./abort-signal.ts";
+export { type CancelTimer, type Clock, systemClock } from "./clock.ts";
+export {
+  LockError,
+  type LockErrorCode,
+  type LockErrorContext,
+  LockKeyConflictError,
+  LockLostError,
+  LockOptionsError,
+  LockStoreError,
+  LockTimeoutError,
+  type StoreOperation,
+} from "./errors.ts";
+export type { Lease, LeaseStatus } from "./lease.ts";
+export type { Lock } from "./lock.ts";
+export { LockFactory } from "./lock-factory.ts";
+export type { LogFields, Logger } from "./logger.ts";
+export { MemoryState, MemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
+export type {
+  AcquireOptions,
+  LockFactoryOptions,
+  LockOptions,
+  TryAcquireOptions,
+  WaitOptions,
+} from "./options.ts";
+export {
+  type AcquireRequest,
+  type AcquireResult,
+  type ExtendOutcome,
+  type ExtendRequest,
+  type LockStore,
+  MAX_TTL_MS,
+  type OwnedKey,
+  type ReleaseOutcome,
+  type StoreReach,
+} from "./store.ts";

@@ -1,0 +1,139 @@
+import { type AbortSignalLike, untilAborted } from "./abort-signal.ts";
+import { LockStoreError, LockTimeoutError } from "./errors.ts";
+import { Lease, type LeaseContext } from "./lease.ts";
+import type { LogFields } from "./logger.ts";
+import {
+  type AcquireOptions,
+  checkAcquireOptions,
+  checkTryAcquireOptions,
+  resolveWait,
+  type TryAcquireOptions,
+  type WaitOptions,
+} from "./options.ts";
+import { createOwnerToken } from "./owner-token.ts";
+import type { AcquireResult, OwnedKey } from "./store.ts";
+import { waitFor } from "./wait.ts";
+
+/** What a lock works with: all of it checked and resolved when the lock was created. */
+export interface LockContext extends LeaseContext {
+  readonly wait: WaitOptions;
+}
+
+/**
+ * An exclusion over one key. By itself it holds nothing: each acquisition gives a lease of its own, with an owner of its
+ * own. One lock may be used any number of times and concurrently; it is not re-entrant.
+ */
+export class Lock {
+  /** The resource being excluded on. */
+  readonly key: string;
+  readonly #context: LockContext;
+
+  /** Locks are made by `LockFactory.createLock`. */
+  constructor(key: string, context: LockContext) {
+    this.key = key;
+    this.#context = context;
+  }
+
+  /**
+   * Asks the store once: a lease, or `undefined` when somebody else holds the lock.
+   *
+   * @throws LockStoreError on a fault of the store, or when its grant came too late to be used (it is then given back).
+   * @throws LockKeyConflictError when something that is no lock lies under the key.
+   */
+  async tryAcquire(options: TryAcquireOptions = {}): Promise<Lease | undefined> {
+    const { signal } = checkTryAcquireOptions(options);
+    return this.#attempt(createOwnerToken(), signal);
+  }
+
+  /**
+   * Waits for the lock: asks, and asks again while somebody else holds it, until a limit of the options is reached. The
+   * lease's lifetime starts at the attempt that won.
+   *
+   * @throws LockTimeoutError when a limit was reached.
+   * @throws LockStoreError, LockKeyConflictError as `tryAcquire` does, at once: only a held lock is waited for.
+   */
+  async acquire(options: AcquireOptions = {}): Promise<Lease> {
+    const { signal, ...limits } = checkAcquireOptions(options);
+    const { clock, wait } = this.#context;
+    const owner = createOwnerToken();
+    const waited = await waitFor(() => this.#attempt(owner, signal), {
+      ...resolveWait({ ...wait, ...limits }),
+      clock,
+      signal,
+    });
+    if (waited.value !== undefined) return waited.value;
+    throw new LockTimeoutError({ key: this.key, waitedMs: waited.waitedMs, attempts: waited.attempts });
+  }
+
+  /**
+   * Acquires the lock as `acquire` does, runs `body`, and releases the lock whatever happens. Gives the body's result, or
+   * throws the body's error: a release that fails is logged as a warning and changes neither.
+   *
+   * @throws LockLostError when the body came to its end but its lease had not lasted until then: what it did may have run
+   * beside another holder.
+   */
+  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
+    const lease = await this.acquire(options);
+    let result: T;
+    try {
+      result = await body(lease);
+    } finally {
+      await lease[Symbol.asyncDispose]();
+    }
+    if (lease.status === "lost") lease.assertHeld();
+    return result;
+  }
+
+  async #attempt(owner: string, signal: AbortSignalLike | undefined): Promise<Lease | undefined> {
+    if (signal?.aborted) throw signal.reason;
+    const { store, clock, ttlMs } = this.#context;
+    const owned: OwnedKey = { key: this.key, owner };
+    const sentAt = clock.now();
+    const deadline = sentAt + ttlMs;
+    const answer = store.acquire({ ...owned, ttlMs });
+    let result: AcquireResult;
+    try {
+      result = await untilAborted(answer, signal);
+    } catch (error) {
+      if (signal?.aborted) void this.#giveBackWhenGranted(owned, answer);
+      throw error;
+    }
+    if (result.outcome === "contended") {
+      this.#debug("The lock is held by someone else.");
+      return undefined;
+    }
+    const answeredAt = clock.now();
+    if (answeredAt >= deadline) {
+      void this.#giveBack(owned);
+      const reason = `its grant took ${Math.round(answeredAt - sentAt)} ms, longer than the lease of ${ttlMs} ms lasts. Give the lock a longer ttlMs.`;
+      throw new LockStoreError({ key: this.key, store: store.name, operation: "acquire", reason });
+    }
+    this.#debug("The lock was acquired.");
+    return new Lease({ owned, context: this.#context, deadline });
+  }
+
+  /** For a caller that aborted and left: what its request may still be granted is given back, unless the store failed. */
+  async #giveBackWhenGranted(owned: OwnedKey, answer: Promise<AcquireResult>): Promise<void> {
+    const result = await answer.catch((err: unknown) => {
+      this.#debug("An acquire failed after its caller had aborted it.", { err });
+      return undefined;
+    });
+    if (result?.outcome === "granted") await this.#giveBack(owned);
+  }
+
+  async #giveBack(owned: OwnedKey): Promise<void> {
+    const { logger, store } = this.#context;
+    try {
+      const outcome = await store.release(owned);
+      this.#debug("A grant that nobody waits for was given back.", { outcome });
+    } catch (err) {
+      const fields = { key: this.key, store: store.name, err };
+      logger.warn(fields, "A grant that nobody waits for could not be given back; it stays held until its TTL ends.");
+    }
+  }
+
+  #debug(message: string, fields?: LogFields): void {
+    const { logger, store } = this.#context;
+    logger.debug({ ...fields, key: this.key, store: store.name }, message);
+  }
+}

@@ -1,0 +1,158 @@
+import type { AbortSignalLike } from "./abort-signal.ts";
+import type { Clock } from "./clock.ts";
+import { LockOptionsError } from "./errors.ts";
+import type { Logger } from "./logger.ts";
+import { type LockStore, MAX_TTL_MS } from "./store.ts";
+
+/** How long a waiting acquire tries. All limits hold; whichever is reached first ends the wait. */
+export interface WaitOptions {
+  /**
+   * How long `acquire` waits for a held lock, in milliseconds: 0 (one attempt) to ten years. Not the lease's lifetime.
+   * @default 10_000, or no limit in time when `maxAttempts` is given
+   */
+  readonly waitTimeoutMs?: number | undefined;
+  /**
+   * How many times `acquire` asks the store, 1 or more.
+   * @default no limit
+   */
+  readonly maxAttempts?: number | undefined;
+  /**
+   * The longest pause between two attempts, in milliseconds, 1 or more. Each pause is a random part of it, from half to
+   * all, so that waiters do not move in step.
+   * @default 100
+   */
+  readonly retryDelayMs?: number | undefined;
+}
+
+/** What a lock is made with. What is left out comes from the factory. */
+export interface LockOptions extends WaitOptions {
+  /**
+   * How long the store keeps a lease unless it is extended or released, in milliseconds: above 0, at most ten years.
+   * Fractions are rounded up.
+   * @default 30_000
+   */
+  readonly ttlMs?: number | undefined;
+}
+
+/** What all locks of one factory share, and the defaults of each. */
+export interface LockFactoryOptions extends LockOptions {
+  /**
+   * Where the locks report what they do.
+   * @default warnings and errors go to `process.emitWarning`
+   */
+  readonly logger?: Logger | undefined;
+  /**
+   * Where the locks get their time from.
+   * @default Node's monotonic clock
+   */
+  readonly clock?: Clock | undefined;
+}
+
+/** Options of one attempt. */
+export interface TryAcquireOptions {
+  /** Gives up as soon as it aborts, also in the middle of a request: the call rejects with `signal.reason`. */
+  readonly signal?: AbortSignalLike | undefined;
+}
+
+/** Options of a waiting acquire. What is left out comes from the lock. */
+export interface AcquireOptions extends WaitOptions, TryAcquireOptions {}
+
+/** Wait options with every default filled in; `Infinity` where there is no limit. */
+export interface ResolvedWait {
+  readonly waitTimeoutMs: number;
+  readonly maxAttempts: number;
+  readonly retryDelayMs: number;
+}
+
+const DEFAULT_TTL_MS = 30_000;
+const DEFAULT_WAIT_TIMEOUT_MS = 10_000;
+/** As often as symfony/lock polls: a faster poller would starve PHP waiters on a shared Redis. */
+const DEFAULT_RETRY_DELAY_MS = 100;
+
+const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
+const LOCK_NAMES = ["ttlMs", ...WAIT_NAMES];
+const FACTORY_NAMES = [...LOCK_NAMES, "logger", "clock"];
+const TRY_NAMES = ["signal"];
+const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
+
+/** The options in their checked form: rounded, and without those that are `undefined`. */
+export const checkFactoryOptions = (options: LockFactoryOptions): LockFactoryOptions => check(options, FACTORY_NAMES);
+export const checkLockOptions = (options: LockOptions): LockOptions => check(options, LOCK_NAMES);
+export const checkTryAcquireOptions = (options: TryAcquireOptions): TryAcquireOptions => check(options, TRY_NAMES);
+export const checkAcquireOptions = (options: AcquireOptions): AcquireOptions => check(options, ACQUIRE_NAMES);
+
+/** A lease's lifetime in whole milliseconds. */
+export function resolveTtlMs(ttlMs: number | undefined): number {
+  return ttlMs === undefined ? DEFAULT_TTL_MS : CHECKS.ttlMs("ttlMs", ttlMs);
+}
+
+/** How one acquire waits, from checked options. */
+export function resolveWait(options: WaitOptions): ResolvedWait {
+  const { maxAttempts = Number.POSITIVE_INFINITY, retryDelayMs = DEFAULT_RETRY_DELAY_MS } = options;
+  const bounded = options.maxAttempts !== undefined;
+  return {
+    waitTimeoutMs: options.waitTimeoutMs ?? (bounded ? Number.POSITIVE_INFINITY : DEFAULT_WAIT_TIMEOUT_MS),
+    maxAttempts,
+    retryDelayMs,
+  };
+}
+
+/** Refuses a store that has not the four operations, such as a bare Redis client. */
+export function checkStore(store: LockStore): LockStore {
+  return requireMethods(["acquire", "extend", "release", "isHeld"])("store", store);
+}
+
+/** Refuses a key that is no string, or that no backend could keep byte for byte. */
+export function checkKey(key: string): string {
+  // Lone surrogates have no UTF-8 form: written to a backend, different keys of this kind would become one.
+  if (typeof key === "string" && key.isWellFormed()) return key;
+  throw new LockOptionsError({ option: "key", value: key, expected: "a string without lone surrogates" });
+}
+
+type Check = <T>(option: string, value: T) => T;
+
+const CHECKS = {
+  ttlMs: milliseconds({ min: 1 }),
+  waitTimeoutMs: milliseconds({ min: 0 }),
+  retryDelayMs: milliseconds({ min: 1 }),
+  maxAttempts: (option, value) => {
+    if (Number.isSafeInteger(value) && Number(value) >= 1) return value;
+    throw new LockOptionsError({ option, value, expected: "an integer from 1 up" });
+  },
+  signal: requireMethods(["addEventListener", "removeEventListener"]),
+  logger: requireMethods(["debug", "info", "warn", "error"]),
+  clock: requireMethods(["now", "setTimer"]),
+} satisfies Record<string, Check>;
+
+/** One pass over what was given: an option that is misspelt is refused, never ignored. */
+function check<T extends object>(options: T, names: readonly string[]): T {
+  if (typeof options !== "object" || options === null) {
+    throw new LockOptionsError({ option: "options", value: options, expected: `an object of ${names.join(", ")}` });
+  }
+  const checked: Record<string, unknown> = {};
+  for (const [option, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    if (!names.includes(option)) {
+      throw new LockOptionsError({ option, value, expected: `left out: the options here are ${names.join(", ")}` });
+    }
+    checked[option] = (CHECKS as Record<string, Check>)[option]?.(option, value);
+  }
+  return checked as T;
+}
+
+/** Whole milliseconds, fractions rounded up, at most {@link MAX_TTL_MS}. */
+function milliseconds({ min }: { readonly min: number }): Check {
+  return (option, value) => {
+    const rounded = typeof value === "number" ? Math.ceil(value) : Number.NaN;
+    if (rounded >= min && rounded <= MAX_TTL_MS) return rounded as typeof value;
+    throw new LockOptionsError({ option, value, expected: `milliseconds from ${min} to ${MAX_TTL_MS} (ten years)` });
+  };
+}
+
+function requireMethods(methods: readonly string[]): Check {
+  return (option, value) => {
+    const owner = Object(value) as Record<string, unknown>;
+    if (methods.every((method) => typeof owner[method] === "function")) return value;
+    throw new LockOptionsError({ option, value, expected: `an object with the methods ${methods.join(", ")}` });
+  };
+}
