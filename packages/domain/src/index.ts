@@ -1,5 +1,39 @@
+export { type Actor, type AuditEntry, listAudit } from "./audit.ts";
+export { type Artifact, type ArtifactFacts, findArtifact, findArtifactForDevice } from "./catalog/artifacts.ts";
+export { type Firmware, getFirmware, listFirmware, registerFirmware } from "./catalog/firmware.ts";
+export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";
+export { DEFAULT_CHANNEL, releaseFirmware, withdrawFirmware } from "./catalog/release.ts";
+export type { Rollout } from "./catalog/rollouts.ts";
 export { type Database, migrationsFolder } from "./database.ts";
+export {
+  type Device,
+  type DeviceWithToken,
+  getDevice,
+  listDevices,
+  registerDevice,
+  rotateDeviceToken,
+  updateDevice,
+} from "./devices/devices.ts";
+export {
+  type Attempt,
+  type AttemptEvent,
+  getUpgrade,
+  listUpgrades,
+  type Upgrade,
+  type UpgradeHistory,
+} from "./devices/upgrades.ts";
 export { OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
+export { installationId } from "./installation.ts";
+export {
+  authenticateOperator,
+  createOperatorKey,
+  ensureOperatorKey,
+  listOperatorKeys,
+  type OperatorKey,
+  revokeOperatorKey,
+} from "./operators/operator-keys.ts";
+export { MAX_PAGE_LIMIT, type Page, type PageRequest } from "./pages.ts";
+export type { AuditFacts } from "./schema/audit-log.ts";
 export * as schema from "./schema/index.ts";
 export { hashToken } from "./tokens.ts";
 export {
@@ -7,6 +41,8 @@ export {
   type ActorKind,
   ATTEMPT_STATES,
   type AttemptState,
+  AUDIT_ACTIONS,
+  type AuditAction,
   CANCEL_OUTCOMES,
   type CancelOutcome,
   CONFIRM_BY,

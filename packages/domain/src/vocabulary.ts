@@ -78,3 +78,17 @@ export type NoneReason = (typeof NONE_REASONS)[number];
 /** Who changes something: an operator by key, or the service itself. */
 export const ACTOR_KINDS = ["operator", "system"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
+
+/** Every change that is written to the audit log, as `subject.verb`. */
+export const AUDIT_ACTIONS = [
+  "product.create",
+  "firmware.register",
+  "firmware.release",
+  "firmware.withdraw",
+  "device.register",
+  "device.rotate_token",
+  "device.update",
+  "operator_key.create",
+  "operator_key.revoke",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -1,6 +1,9 @@
 import { check, index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
-import { ACTOR_KINDS } from "../vocabulary.ts";
+import { ACTOR_KINDS, AUDIT_ACTIONS } from "../vocabulary.ts";
 import { internalId, moment, oneOf } from "./columns.ts";
+
+/** Facts of a subject as they are written to JSON. Secrets and their hashes never belong here. */
+export type AuditFacts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 /** Who changed what, with the values before and after. Rows are only ever added, in the transaction of the change. */
 export const auditLog = pgTable(
@@ -15,11 +18,11 @@ export const auditLog = pgTable(
     /** The key's name at that time. */
     actorName: text("actor_name"),
     /** What was done, as `subject.verb`. */
-    action: text("action").notNull(),
+    action: text("action", { enum: AUDIT_ACTIONS }).notNull(),
     /** The public id of what was changed; a product's is its name. */
     subjectId: text("subject_id").notNull(),
-    before: jsonb("before").$type<Readonly<Record<string, unknown>>>(),
-    after: jsonb("after").$type<Readonly<Record<string, unknown>>>(),
+    before: jsonb("before").$type<AuditFacts>(),
+    after: jsonb("after").$type<AuditFacts>(),
   },
   (table) => [
     index("audit_log_subject_id_id_index").on(table.subjectId, table.id),

@@ -1,0 +1,115 @@
+import { and, desc, eq, sql } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { OtaError } from "../errors.ts";
+import { invalidField, requireInteger, requirePattern, requireText } from "../fields.ts";
+import { isPublicId } from "../public-id.ts";
+import { devices, firmware, upgradeAttempts, upgrades } from "../schema/index.ts";
+import type { AttemptState, FirmwareState } from "../vocabulary.ts";
+
+/** The facts of an immutable file, as they were measured while it was received. */
+export interface ArtifactFacts {
+  readonly sizeBytes: number;
+  /** Lower-case hex, as are the two below, which some device clients need. */
+  readonly sha256: string;
+  readonly sha1: string;
+  readonly md5: string;
+  /** What devices are told as the file's name; never a path. */
+  readonly fileName: string;
+  readonly contentType: string;
+}
+
+/** Which file belongs to a firmware. */
+export interface Artifact extends ArtifactFacts {
+  /** The firmware's public id. */
+  readonly firmwareId: string;
+  readonly uploadedAt: Date;
+}
+
+/**
+ * The artifact of a released firmware, for whoever shows that it may have it, such as by a signed URL.
+ * Throws NOT_FOUND where there is no such firmware, or it is a draft or withdrawn.
+ */
+export async function findArtifact(db: Database, input: { readonly firmwareId: string }): Promise<Artifact> {
+  if (!isPublicId(input.firmwareId)) throw notFound();
+  const [row] = await db.select().from(firmware).where(eq(firmware.publicId, input.firmwareId));
+  if (row?.state !== "released") throw notFound();
+  return toArtifact(row);
+}
+
+/**
+ * The artifact of a firmware that was offered to the device: its newest attempt is for that firmware and was not taken
+ * back. A withdrawn firmware is still given to a device that has it and is installing it, and to no other. One
+ * statement, which writes nothing: devices send many range requests.
+ * Throws DEVICE_TOKEN_INVALID, or NOT_FOUND for all else, whether the firmware exists or not.
+ */
+export async function findArtifactForDevice(
+  db: Database,
+  input: { readonly tokenHash: Uint8Array; readonly firmwareId: string },
+): Promise<Artifact> {
+  const newestAttempt = db
+    .select({ firmwareId: upgradeAttempts.firmwareId, state: upgradeAttempts.state })
+    .from(upgrades)
+    .innerJoin(upgradeAttempts, eq(upgradeAttempts.upgradeId, upgrades.id))
+    .where(eq(upgrades.deviceId, devices.id))
+    .orderBy(desc(upgradeAttempts.id))
+    .limit(1)
+    .as("newest_attempt");
+  const wanted = isPublicId(input.firmwareId) ? input.firmwareId : null;
+  const [row] = await db
+    .select({ blocked: devices.blocked, attemptState: newestAttempt.state, firmware })
+    .from(devices)
+    .leftJoinLateral(newestAttempt, sql`true`)
+    .leftJoin(firmware, and(eq(firmware.id, newestAttempt.firmwareId), eq(firmware.publicId, sql`${wanted}::uuid`)))
+    .where(eq(devices.tokenHash, Buffer.from(input.tokenHash)));
+  if (row === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  const { blocked, attemptState, firmware: found } = row;
+  if (found === null || attemptState === null || blocked || !mayFetch({ attemptState, firmwareState: found.state })) {
+    throw notFound();
+  }
+  return toArtifact(found);
+}
+
+/** Refuses facts that no file can have. */
+export function requireArtifactFacts(facts: ArtifactFacts): void {
+  requireInteger("artifact.sizeBytes", facts.sizeBytes, { least: 1, most: Number.MAX_SAFE_INTEGER });
+  requireHash("artifact.sha256", facts.sha256, 64);
+  requireHash("artifact.sha1", facts.sha1, 40);
+  requireHash("artifact.md5", facts.md5, 32);
+  const { fileName, contentType } = facts;
+  requireText("artifact.fileName", fileName, { maxLength: 255 });
+  if (/[/\\]/.test(fileName) || fileName === "." || fileName === "..") {
+    invalidField("artifact.fileName", "the name of a file, without a path");
+  }
+  requirePattern("artifact.contentType", contentType, {
+    pattern: /^(?=.{3,127}$)[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+$/,
+    expected: "a media type without parameters, such as application/octet-stream",
+  });
+}
+
+function requireHash(field: string, value: string, digits: number): void {
+  requirePattern(field, value, {
+    pattern: new RegExp(`^[0-9a-f]{${digits}}$`),
+    expected: `${digits} lower-case hex digits`,
+  });
+}
+
+/**
+ * An attempt that failed or ran out of time may go on with its download: the device will be offered the same again. One
+ * that was cancelled or superseded was taken back.
+ */
+function mayFetch(found: { readonly attemptState: AttemptState; readonly firmwareState: FirmwareState }): boolean {
+  if (found.firmwareState === "withdrawn") return PAST_THE_DOWNLOAD.has(found.attemptState);
+  return found.attemptState !== "cancelled" && found.attemptState !== "superseded";
+}
+
+/** Installers that stream read the file once more while they install it. */
+const PAST_THE_DOWNLOAD: ReadonlySet<AttemptState> = new Set(["downloaded", "installing", "installed"]);
+
+function toArtifact(row: typeof firmware.$inferSelect): Artifact {
+  const { publicId: firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, createdAt: uploadedAt } = row;
+  return { firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, uploadedAt };
+}
+
+function notFound(): OtaError {
+  return new OtaError("NOT_FOUND", "There is no such artifact for this device.");
+}

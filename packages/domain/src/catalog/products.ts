@@ -1,0 +1,111 @@
+import { desc, eq, lt, sql } from "drizzle-orm";
+import { type Actor, recordAudit } from "../audit.ts";
+import type { Database } from "../database.ts";
+import { OtaError } from "../errors.ts";
+import { requireInteger, requireOneOf, requirePattern } from "../fields.ts";
+import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
+import { products } from "../schema/index.ts";
+import { CONFIRM_BY, type ConfirmBy, VERSION_SCHEMES, type VersionScheme } from "../vocabulary.ts";
+
+/** A line of devices that share firmware. */
+export interface Product {
+  /** Its public id: a slug that never changes. */
+  readonly name: string;
+  readonly versionScheme: VersionScheme;
+  readonly confirmBy: ConfirmBy;
+  readonly pollIntervalSeconds: number;
+  /** Grows with every change of what the product's devices can be offered. */
+  readonly catalogRevision: bigint;
+  readonly createdAt: Date;
+}
+
+const PRODUCT_NAME = {
+  pattern: /^[a-z0-9][a-z0-9-]{0,62}$/,
+  expected: "1 to 63 of the characters a-z 0-9 -, the first one a letter or digit",
+};
+
+/** Device protocols carry the interval as HH:MM:SS below 24 hours. */
+const POLL_INTERVAL_SECONDS = { least: 30, most: 86_399 };
+
+/**
+ * Makes a product. Of parallel calls with one name exactly one succeeds.
+ * Throws INVALID_FIELD, or ALREADY_EXISTS where the name is taken.
+ */
+export async function createProduct(
+  db: Database,
+  input: {
+    readonly actor: Actor;
+    /** `[a-z0-9][a-z0-9-]{0,62}` */
+    readonly name: string;
+    /** @default "semver" */
+    readonly versionScheme?: VersionScheme | undefined;
+    /** @default "version" */
+    readonly confirmBy?: ConfirmBy | undefined;
+    /** 30 to 86399. @default 300 */
+    readonly pollIntervalSeconds?: number | undefined;
+  },
+): Promise<Product> {
+  const { actor, name, versionScheme = "semver", confirmBy = "version", pollIntervalSeconds = 300 } = input;
+  requirePattern("name", name, PRODUCT_NAME);
+  requireOneOf("versionScheme", versionScheme, VERSION_SCHEMES);
+  requireOneOf("confirmBy", confirmBy, CONFIRM_BY);
+  requireInteger("pollIntervalSeconds", pollIntervalSeconds, POLL_INTERVAL_SECONDS);
+  return db.transaction(async (tx) => {
+    const [row] = await tx
+      .insert(products)
+      .values({ name, versionScheme, confirmBy, pollIntervalSeconds })
+      .onConflictDoNothing()
+      .returning();
+    if (row === undefined) {
+      throw new OtaError("ALREADY_EXISTS", `There is a product "${name}" already.`, { details: { product: name } });
+    }
+    const after = { name, versionScheme, confirmBy, pollIntervalSeconds };
+    await recordAudit(tx, { actor, action: "product.create", subjectId: name, after });
+    return toProduct(row);
+  });
+}
+
+/** Reads a product. Throws NOT_FOUND. */
+export async function getProduct(db: Database, input: { readonly product: string }): Promise<Product> {
+  return toProduct(await findProduct(db, input.product));
+}
+
+/** Lists products, newest first. */
+export async function listProducts(db: Database, input: PageRequest): Promise<Page<Product>> {
+  const window = pageWindow("products", input);
+  const rows = await db
+    .select()
+    .from(products)
+    .where(lt(products.id, window.beforeId))
+    .orderBy(desc(products.id))
+    .limit(window.limit + 1);
+  return pageOf(window, { rows, idOf: (row) => row.id, toItem: toProduct });
+}
+
+/** A product's row by its name. Throws NOT_FOUND: also on a name that no product can have. */
+export async function findProduct(db: Database, name: string): Promise<typeof products.$inferSelect> {
+  const rows = PRODUCT_NAME.pattern.test(name) ? await db.select().from(products).where(eq(products.name, name)) : [];
+  if (rows[0] === undefined) throw new OtaError("NOT_FOUND", "There is no such product.");
+  return rows[0];
+}
+
+/**
+ * Locks a product's row: whoever changes the catalog does it first of all, so that changes of one product come one after
+ * another and `catalog_revision` grows with each.
+ */
+export async function lockCatalog(tx: Database, productId: bigint): Promise<void> {
+  await tx.select({ id: products.id }).from(products).where(eq(products.id, productId)).for("no key update");
+}
+
+/** Tells every process that what the product's devices can be offered has changed. */
+export async function incrementCatalogRevision(tx: Database, productId: bigint): Promise<void> {
+  await tx
+    .update(products)
+    .set({ catalogRevision: sql`${products.catalogRevision} + 1` })
+    .where(eq(products.id, productId));
+}
+
+function toProduct(row: typeof products.$inferSelect): Product {
+  const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = row;
+  return { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt };
+}

@@ -1,0 +1,172 @@
+import { and, eq, inArray, sql } from "drizzle-orm";
+import { type Actor, recordAudit } from "../audit.ts";
+import type { Database } from "../database.ts";
+import { OtaError } from "../errors.ts";
+import { invalidField, requireChannel, requireInteger } from "../fields.ts";
+import { newPublicId } from "../public-id.ts";
+import { firmware, rollouts } from "../schema/index.ts";
+import type { RolloutState } from "../vocabulary.ts";
+import { type Firmware, findFirmware, getFirmware } from "./firmware.ts";
+import { incrementCatalogRevision, lockCatalog } from "./products.ts";
+
+/** The channel of devices and releases that name none. */
+export const DEFAULT_CHANNEL = "stable";
+
+/** Far from int32's ends, and room enough for any scale that people use. */
+const PRIORITY = { least: -1000, most: 1000 };
+
+/** States from which a rollout can still offer its firmware. */
+const OPEN_ROLLOUT_STATES = ["draft", "running", "paused"] as const satisfies readonly RolloutState[];
+
+/** What a rollout is started with. */
+interface Offer {
+  readonly channel: string;
+  readonly priority: number;
+  readonly allowDowngrade: boolean;
+}
+
+/**
+ * Releases a firmware and offers it to all devices of a channel, at once. Releasing it again for another channel offers it
+ * there too; asking again for what is so already changes nothing, so that a request whose answer was lost can be repeated.
+ * Throws NOT_FOUND, INVALID_FIELD, INVALID_STATE where it is withdrawn, or ALREADY_EXISTS where the channel is offered it
+ * on other terms.
+ */
+export async function releaseFirmware(
+  db: Database,
+  input: {
+    readonly actor: Actor;
+    readonly firmwareId: string;
+    /** Whether a running rollout to 100 % of the channel's devices is started. @default true */
+    readonly startRollout?: boolean | undefined;
+    /** Only with a rollout, as the two below. @default "stable" */
+    readonly channel?: string | undefined;
+    /** -1000 to 1000; the greatest is tried first. @default 0 */
+    readonly priority?: number | undefined;
+    /** Whether devices that run a newer version are offered it too. @default false */
+    readonly allowDowngrade?: boolean | undefined;
+  },
+): Promise<Firmware> {
+  const offer = requireOffer(input);
+  return db.transaction(async (tx) => {
+    const row = await lockFirmware(tx, input.firmwareId);
+    if (row.state === "withdrawn") {
+      throw new OtaError("INVALID_STATE", "A withdrawn firmware cannot be released. Register it under a new version.", {
+        details: { state: row.state },
+      });
+    }
+    const started = offer !== undefined && !(await isOffered(tx, { firmwareRowId: row.id, offer }));
+    if (row.state === "released" && !started) return getFirmware(tx, input);
+
+    if (row.state === "draft") {
+      await tx.update(firmware).set({ state: "released", releasedAt: sql`now()` }).where(eq(firmware.id, row.id));
+    }
+    if (started) {
+      await tx.insert(rollouts).values({ publicId: newPublicId(), firmwareId: row.id, state: "running", ...offer });
+    }
+    await incrementCatalogRevision(tx, row.productId);
+    await recordAudit(tx, {
+      actor: input.actor,
+      action: "firmware.release",
+      subjectId: row.publicId,
+      before: { state: row.state },
+      after: { state: "released", version: row.version, ...(started ? offer : {}) },
+    });
+    return getFirmware(tx, input);
+  });
+}
+
+/**
+ * Withdraws a released firmware: its rollouts stop, and from the commit on no check offers it. Withdrawing it again
+ * changes nothing.
+ *
+ * Open attempts are left to each device's next check, which ends them by the table of transitions: one whose device is
+ * past the download may finish. Ending them here would lock a row for every device of the fleet in one transaction, and
+ * in an order other than the checks'. A download that has not finished stops at once all the same, since the artifact is
+ * handed out no more.
+ *
+ * Throws NOT_FOUND, or INVALID_STATE where it was never released.
+ */
+export async function withdrawFirmware(
+  db: Database,
+  input: { readonly actor: Actor; readonly firmwareId: string },
+): Promise<Firmware> {
+  return db.transaction(async (tx) => {
+    const row = await lockFirmware(tx, input.firmwareId);
+    if (row.state === "withdrawn") return getFirmware(tx, input);
+    if (row.state === "draft") {
+      throw new OtaError("INVALID_STATE", "A draft is offered to nobody: there is nothing to withdraw.", {
+        details: { state: row.state },
+      });
+    }
+    await tx.update(firmware).set({ state: "withdrawn", withdrawnAt: sql`now()` }).where(eq(firmware.id, row.id));
+    const stopped = await tx
+      .update(rollouts)
+      .set({ state: "stopped", revision: sql`${rollouts.revision} + 1`, updatedAt: sql`now()` })
+      .where(and(eq(rollouts.firmwareId, row.id), inArray(rollouts.state, OPEN_ROLLOUT_STATES)))
+      .returning({ channel: rollouts.channel });
+    await incrementCatalogRevision(tx, row.productId);
+    await recordAudit(tx, {
+      actor: input.actor,
+      action: "firmware.withdraw",
+      subjectId: row.publicId,
+      before: { state: row.state },
+      after: { state: "withdrawn", version: row.version, stoppedChannels: stopped.map(({ channel }) => channel) },
+    });
+    return getFirmware(tx, input);
+  });
+}
+
+/** The offer that is asked for; `undefined` where no rollout is wanted. */
+function requireOffer(
+  input: Partial<{ [Key in keyof Offer]: Offer[Key] | undefined }> & {
+    readonly startRollout?: boolean | undefined;
+  },
+): Offer | undefined {
+  const { startRollout = true, channel, priority, allowDowngrade } = input;
+  if (!startRollout) {
+    for (const [field, value] of Object.entries({ channel, priority, allowDowngrade })) {
+      if (value !== undefined) invalidField(field, "left out where startRollout is false, as it is the rollout's");
+    }
+    return undefined;
+  }
+  const offer = {
+    channel: channel ?? DEFAULT_CHANNEL,
+    priority: priority ?? 0,
+    allowDowngrade: allowDowngrade ?? false,
+  };
+  requireChannel("channel", offer.channel);
+  requireInteger("priority", offer.priority, PRIORITY);
+  return offer;
+}
+
+/** Reads a firmware under its product's lock: its state cannot change any more until the transaction ends. */
+async function lockFirmware(tx: Database, firmwareId: string): Promise<typeof firmware.$inferSelect> {
+  const unlocked = await findFirmware(tx, firmwareId);
+  await lockCatalog(tx, unlocked.firmware.productId);
+  return (await findFirmware(tx, firmwareId)).firmware;
+}
+
+/** Whether the channel is offered the firmware on these terms. Throws ALREADY_EXISTS where the terms differ. */
+async function isOffered(
+  tx: Database,
+  wanted: { readonly firmwareRowId: bigint; readonly offer: Offer },
+): Promise<boolean> {
+  const { channel, priority, allowDowngrade } = wanted.offer;
+  const [open] = await tx
+    .select()
+    .from(rollouts)
+    .where(
+      and(
+        eq(rollouts.firmwareId, wanted.firmwareRowId),
+        eq(rollouts.channel, channel),
+        inArray(rollouts.state, OPEN_ROLLOUT_STATES),
+      ),
+    );
+  if (open === undefined) return false;
+  if (open.priority !== priority || open.allowDowngrade !== allowDowngrade) {
+    throw new OtaError("ALREADY_EXISTS", `The channel "${channel}" is offered this firmware already, on other terms.`, {
+      details: { rolloutId: open.publicId, priority: open.priority, allowDowngrade: open.allowDowngrade },
+    });
+  }
+  return true;
+}
