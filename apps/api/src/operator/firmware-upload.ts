@@ -1,0 +1,137 @@
+import type { IncomingMessage } from "node:http";
+import { registerFirmware } from "@ota/domain";
+import { z } from "zod";
+import { artifactProblem } from "../artifacts/artifact-problem.ts";
+import type { ArtifactStore, PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts";
+import { HttpProblem } from "../http/problems.ts";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { plainText, productNameSchema } from "../http/schemas.ts";
+import { hardwareRevisionSchema, sha256Schema, versionSchema } from "./fields.ts";
+import { firmwareSchema, firmwareView } from "./firmware-view.ts";
+
+const query = z.strictObject({
+  version: versionSchema,
+  sha256: sha256Schema.toLowerCase().optional().meta({
+    description:
+      "What the bytes must have; checked before anything is stored. Send it: it protects against a mixed-up file.",
+  }),
+  sizeBytes: z.coerce.number().int().min(1).optional().meta({ description: "How many bytes there must be." }),
+  hardwareRevisions: plainText(8192)
+    .transform((list) => list.split(","))
+    .pipe(z.array(hardwareRevisionSchema).max(64))
+    .optional()
+    .meta({ description: "The hardware it runs on, separated by commas. Absent: any.", example: "rev-b,rev-c" }),
+  requiresVersion: versionSchema.optional().meta({
+    description:
+      "The least version that a device must run before it may take this one. A device below it is led over steps.",
+  }),
+  // What goes into Content-Disposition as it is: no quoting, no second spelling for other alphabets.
+  fileName: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9 ._+()~-]{0,127}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ + ( ) ~ - and space")
+    .optional()
+    .meta({
+      description: "The name that devices are told. Absent: made of product and version.",
+      example: "primehub.zip",
+    }),
+});
+
+/** A sender of which nothing has come for so long has gone: its upload is over. */
+const SENDER_IDLE_MS = 60_000;
+
+/** How long the rest of a refused upload is read and thrown away, so that its sender gets to read the answer. */
+const DISCARD_MS = 10_000;
+
+/** Uploads a firmware as a stream. The bytes are checked and durable before the firmware exists. */
+export const firmwareUploadRoute: RouteDefinition = defineRoute({
+  method: "POST",
+  path: "/v1/products/{product}/firmware",
+  operationId: "uploadFirmware",
+  summary: "Upload a firmware as a draft",
+  description:
+    "The body is the file as it is (`curl --data-binary @file` or `--upload-file`), of any length up to the service's limit. " +
+    "A draft is offered to nobody until it is released. When the upload is cut off, or does not match `sha256` or " +
+    "`sizeBytes`, nothing is kept.",
+  tag: "Firmware",
+  auth: "operator",
+  request: {
+    params: z.strictObject({ product: productNameSchema }),
+    query,
+    body: { kind: "stream", contentTypes: ["application/octet-stream"], description: "The file." },
+  },
+  responses: {
+    201: { description: "The draft", body: firmwareSchema, headers: { Location: "Where the firmware is." } },
+  },
+  problems: [
+    ...(["NOT_FOUND", "ALREADY_EXISTS", "INVALID_VERSION", "INVALID_FIELD"] as const),
+    ...(["ARTIFACT_TOO_LARGE", "ARTIFACT_EMPTY", "ARTIFACT_SIZE_MISMATCH", "ARTIFACT_SHA256_MISMATCH"] as const),
+    "STORAGE_FULL",
+  ],
+  async handler({ actor, params, query, raw }, { db, artifacts, maxArtifactBytes }) {
+    const { product } = params;
+    const { version, sha256, sizeBytes, hardwareRevisions, requiresVersion } = query;
+    const fileName = query.fileName ?? `${product}-${version.replace(/[^A-Za-z0-9._+-]/g, "_")}.bin`;
+
+    const stored = await receive(raw, { artifacts, expected: { sha256, sizeBytes }, maxSizeBytes: maxArtifactBytes });
+    const firmware = await registerFirmware(db, {
+      ...{ actor, product, version, hardwareRevisions, requiresVersion },
+      artifact: { ...stored, fileName, contentType: "application/octet-stream" },
+    });
+    return { status: 201, headers: { Location: `/v1/firmware/${firmware.id}` }, body: firmwareView(firmware) };
+  },
+});
+
+async function receive(
+  raw: IncomingMessage,
+  options: PutOptions & { artifacts: ArtifactStore },
+): Promise<StoredArtifact> {
+  try {
+    checkLength(raw, options);
+    raw.setTimeout(SENDER_IDLE_MS, () => raw.destroy());
+    const stored = await options.artifacts.put(raw, options);
+    raw.setTimeout(0);
+    return stored;
+  } catch (error) {
+    throw refusal(error, raw);
+  }
+}
+
+/** Refuses what its own Content-Length shows to be wrong, before a byte of it is read. */
+function checkLength(raw: IncomingMessage, { maxSizeBytes, expected }: PutOptions): void {
+  const length = raw.headers["content-length"];
+  if (length === undefined) return;
+  if (Number(length) > maxSizeBytes) {
+    throw new HttpProblem("ARTIFACT_TOO_LARGE", {
+      detail: `The upload has ${length} bytes, the limit is ${maxSizeBytes} bytes.`,
+      members: { maxSizeBytes },
+    });
+  }
+  if (expected?.sizeBytes !== undefined && Number(length) !== expected.sizeBytes) {
+    throw new HttpProblem("ARTIFACT_SIZE_MISMATCH", {
+      detail: `Announced were ${expected.sizeBytes} bytes, the upload has ${length}. Nothing was stored.`,
+      members: { expectedSizeBytes: expected.sizeBytes, receivedSizeBytes: Number(length) },
+    });
+  }
+}
+
+/**
+ * The answer to an upload that is given up while its sender may still be sending. Most clients read an answer only when
+ * they have sent everything, and a connection closed with bytes unread is reset, answer and all: so the rest is read and
+ * thrown away for a while, and the connection is not used again.
+ */
+function refusal(error: unknown, raw: IncomingMessage): unknown {
+  const problem = artifactProblem(error);
+  if (raw.complete || raw.destroyed) return problem;
+  raw.on("error", () => {});
+  raw.resume();
+  const giveUp = setTimeout(() => raw.destroy(), DISCARD_MS);
+  raw.once("close", () => clearTimeout(giveUp));
+  if (!(problem instanceof HttpProblem)) return problem;
+  const { code, message, members, cause } = problem;
+  return new HttpProblem(code, {
+    detail: message,
+    members,
+    cause,
+    headers: { ...problem.headers, Connection: "close" },
+  });
+}

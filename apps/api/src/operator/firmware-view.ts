@@ -1,0 +1,72 @@
+import { FIRMWARE_STATES, type Firmware, ROLLOUT_STATES, type Rollout } from "@ota/domain";
+import { z } from "zod";
+import { productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
+import { channelSchema, hardwareRevisionSchema, md5Schema, sha1Schema, sha256Schema, versionSchema } from "./fields.ts";
+
+const rolloutSchema = z
+  .object({
+    id: publicIdSchema,
+    channel: channelSchema,
+    state: z.enum(ROLLOUT_STATES),
+    priority: z.int(),
+    percentage: z.number().min(0).max(100).meta({ description: "The share of the channel's devices." }),
+    allowDowngrade: z.boolean(),
+    requiresConfirmation: z.boolean().meta({ description: "Whether the device's user is asked before the download." }),
+    createdAt: timeSchema,
+  })
+  .meta({ id: "Rollout", description: "The offer of a firmware to the devices of a channel." });
+
+/** What operators see of a firmware. */
+export const firmwareSchema = z
+  .object({
+    id: publicIdSchema,
+    product: productNameSchema,
+    version: versionSchema,
+    state: z.enum(FIRMWARE_STATES).meta({ description: "Only released firmware is offered to devices." }),
+    hardwareRevisions: z.array(hardwareRevisionSchema).meta({ description: "The hardware it runs on; empty: any." }),
+    requiresVersion: z
+      .string()
+      .nullable()
+      .meta({ description: "The least version a device must run to take this one." }),
+    artifact: z.object({
+      sizeBytes: z.int().min(1),
+      sha256: sha256Schema,
+      sha1: sha1Schema,
+      md5: md5Schema,
+      fileName: z.string(),
+      contentType: z.string(),
+    }),
+    rollouts: z.array(rolloutSchema).meta({ description: "Its offers, newest first." }),
+    createdAt: timeSchema,
+    releasedAt: timeSchema.nullable(),
+    withdrawnAt: timeSchema.nullable(),
+  })
+  .meta({ id: "Firmware" });
+
+/** A firmware as JSON. */
+export function firmwareView(firmware: Firmware): z.input<typeof firmwareSchema> {
+  const { id, product, version, state, hardwareRevisions, requiresVersion, artifact } = firmware;
+  const { sizeBytes, sha256, sha1, md5, fileName, contentType } = artifact;
+  return {
+    id,
+    product,
+    version,
+    state,
+    hardwareRevisions: [...hardwareRevisions],
+    requiresVersion,
+    artifact: { sizeBytes, sha256, sha1, md5, fileName, contentType },
+    rollouts: firmware.rollouts.map(rolloutView),
+    createdAt: firmware.createdAt.toISOString(),
+    releasedAt: firmware.releasedAt?.toISOString() ?? null,
+    withdrawnAt: firmware.withdrawnAt?.toISOString() ?? null,
+  };
+}
+
+function rolloutView(rollout: Rollout): z.input<typeof rolloutSchema> {
+  const { id, channel, state, priority, percentageBasisPoints, allowDowngrade, requiresConfirmation } = rollout;
+  return {
+    ...{ id, channel, state, priority, allowDowngrade, requiresConfirmation },
+    percentage: percentageBasisPoints / 100,
+    createdAt: rollout.createdAt.toISOString(),
+  };
+}
