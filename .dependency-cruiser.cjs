@@ -65,7 +65,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "/(dist|coverage)/" },
+    // The own build output only: many npm packages have their entry in a dist folder, and must be seen.
+    exclude: { path: "^(packages|apps)/[^/]+/(dist|coverage)/" },
     tsPreCompilationDeps: true,
     combinedDependencies: false,
     tsConfig: { fileName: "tsconfig.json" },
