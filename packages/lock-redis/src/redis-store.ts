@@ -21,7 +21,15 @@ import { extendScript } from "./scripts/extend.ts";
 import { isHeldScript } from "./scripts/is-held.ts";
 import { releaseScript } from "./scripts/release.ts";
 import { send } from "./send.ts";
-import { checkClient, checkCommandTimeoutMs, checkKey, checkKeyPrefix, checkOwner, checkTtlMs } from "./validate.ts";
+import {
+  checkClient,
+  checkCommandTimeoutMs,
+  checkKey,
+  checkKeyPrefix,
+  checkOptionNames,
+  checkOwner,
+  checkTtlMs,
+} from "./validate.ts";
 
 /** How a {@link RedisStore} names its keys and how long it waits for Redis. */
 export interface RedisStoreOptions {
@@ -62,6 +70,7 @@ export class RedisStore implements LockStore {
 
   /** @throws LockOptionsError when the client or an option cannot be used. */
   constructor(client: RedisClientSource, options: RedisStoreOptions = {}) {
+    checkOptionNames(options);
     this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(checkClient(client));
     this.#keyPrefix = checkKeyPrefix(options.keyPrefix ?? "");
     this.#commandTimeoutMs = checkCommandTimeoutMs(options.commandTimeoutMs ?? 1000);

@@ -10,6 +10,8 @@ const WRITE_MARKER = "__write__";
 /** New PHP processes overwrite this key of symfony/lock, with their prefix, to find out whether scripts may ask TIME. */
 const PROBE_KEY = "symfony_check_support_time";
 
+const OPTIONS = ["keyPrefix", "commandTimeoutMs"];
+
 export function checkClient(client: RedisClient): RedisClient {
   if (typeof client?.evalsha !== "function" || typeof client.eval !== "function") {
     throw new LockOptionsError({
@@ -19,6 +21,15 @@ export function checkClient(client: RedisClient): RedisClient {
     });
   }
   return client;
+}
+
+/** An option that is misspelt is refused, never ignored. */
+export function checkOptionNames(options: object): void {
+  for (const [option, value] of Object.entries(options)) {
+    if (!OPTIONS.includes(option)) {
+      throw new LockOptionsError({ option, value, expected: `left out: the options are ${OPTIONS.join(" and ")}` });
+    }
+  }
 }
 
 export function checkKeyPrefix(keyPrefix: string): string {
