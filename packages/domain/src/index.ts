@@ -1,6 +1,13 @@
 export { type Actor, type AuditEntry, listAudit } from "./audit.ts";
 export { type Artifact, type ArtifactFacts, findArtifact, findArtifactForDevice } from "./catalog/artifacts.ts";
-export { type Firmware, getFirmware, listFirmware, registerFirmware } from "./catalog/firmware.ts";
+export {
+  checkNewFirmware,
+  type Firmware,
+  getFirmware,
+  listFirmware,
+  type NewFirmware,
+  registerFirmware,
+} from "./catalog/firmware.ts";
 export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";
 export { DEFAULT_CHANNEL, releaseFirmware, withdrawFirmware } from "./catalog/release.ts";
 export type { Rollout } from "./catalog/rollouts.ts";

@@ -33,6 +33,17 @@ export interface Firmware {
   readonly withdrawnAt: Date | null;
 }
 
+/** What an operator says about a firmware; all else is measured. */
+export interface NewFirmware {
+  /** The product's name. */
+  readonly product: string;
+  readonly version: string;
+  /** @default any hardware */
+  readonly hardwareRevisions?: readonly string[] | undefined;
+  /** @default none */
+  readonly requiresVersion?: string | undefined;
+}
+
 /** More kinds of hardware than any one image fits. */
 const MAX_HARDWARE_REVISIONS = 64;
 
@@ -43,32 +54,14 @@ const MAX_HARDWARE_REVISIONS = 64;
  */
 export async function registerFirmware(
   db: Database,
-  input: {
-    readonly actor: Actor;
-    readonly product: string;
-    readonly version: string;
-    readonly artifact: ArtifactFacts;
-    /** @default any hardware */
-    readonly hardwareRevisions?: readonly string[] | undefined;
-    /** @default none */
-    readonly requiresVersion?: string | undefined;
-  },
+  input: NewFirmware & { readonly actor: Actor; readonly artifact: ArtifactFacts },
 ): Promise<Firmware> {
   requireArtifactFacts(input.artifact);
-  const hardwareRevisions = [...new Set(input.hardwareRevisions ?? [])];
-  if (hardwareRevisions.length > MAX_HARDWARE_REVISIONS) {
-    invalidField("hardwareRevisions", `at most ${MAX_HARDWARE_REVISIONS} hardware revisions`);
-  }
-  for (const revision of hardwareRevisions) requireText("hardwareRevisions", revision);
-  const version = input.version.trim();
-  const requiresVersion = input.requiresVersion?.trim() ?? null;
-  requireText("version", version);
-  if (requiresVersion !== null) requireText("requiresVersion", requiresVersion);
+  const facts = requireFacts(input);
+  const { version, hardwareRevisions, requiresVersion } = facts;
 
   return db.transaction(async (tx) => {
-    const product = await findProduct(tx, input.product);
-    const canonicalVersion = requireVersion(product.versionScheme, version).canonical;
-    if (requiresVersion !== null) requireVersion(product.versionScheme, requiresVersion);
+    const { product, canonicalVersion } = await requireVersions(tx, facts);
     const { sizeBytes, sha256, sha1, md5, fileName, contentType } = input.artifact;
     const [row] = await tx
       .insert(firmware)
@@ -78,7 +71,9 @@ export async function registerFirmware(
       })
       .onConflictDoNothing()
       .returning();
-    if (row === undefined) throw await versionTaken(tx, { productId: product.id, canonicalVersion });
+    if (row === undefined) {
+      throw versionTaken(await findVersion(tx, { productId: product.id, canonicalVersion }));
+    }
     await recordAudit(tx, {
       actor: input.actor,
       action: "firmware.register",
@@ -87,6 +82,16 @@ export async function registerFirmware(
     });
     return toFirmware({ firmware: row, product: product.name, rollouts: [] });
   });
+}
+
+/**
+ * Throws what `registerFirmware` would throw at this moment, whatever the artifact: so that a large upload can be refused
+ * before its bytes are sent. It reserves nothing.
+ */
+export async function checkNewFirmware(db: Database, input: NewFirmware): Promise<void> {
+  const { product, canonicalVersion } = await requireVersions(db, requireFacts(input));
+  const taken = await findVersion(db, { productId: product.id, canonicalVersion });
+  if (taken !== undefined) throw versionTaken(taken);
 }
 
 /** Reads a firmware. Throws NOT_FOUND. */
@@ -165,19 +170,51 @@ export function toFirmware(found: {
   };
 }
 
-/** Says which firmware has the version. The statement that lost the conflict had waited for that one's commit. */
-async function versionTaken(
-  tx: Database,
+/** Checks what needs no database, and puts it into the form in which it is kept. */
+function requireFacts(input: NewFirmware) {
+  const hardwareRevisions = [...new Set(input.hardwareRevisions ?? [])];
+  if (hardwareRevisions.length > MAX_HARDWARE_REVISIONS) {
+    invalidField("hardwareRevisions", `at most ${MAX_HARDWARE_REVISIONS} hardware revisions`);
+  }
+  for (const revision of hardwareRevisions) requireText("hardwareRevisions", revision);
+  const version = input.version.trim();
+  const requiresVersion = input.requiresVersion?.trim() ?? null;
+  requireText("version", version);
+  if (requiresVersion !== null) requireText("requiresVersion", requiresVersion);
+  return { product: input.product, version, hardwareRevisions, requiresVersion };
+}
+
+/** Checks the versions by the product's scheme. */
+async function requireVersions(db: Database, facts: ReturnType<typeof requireFacts>) {
+  const { version, requiresVersion } = facts;
+  const product = await findProduct(db, facts.product);
+  const canonicalVersion = requireVersion(product.versionScheme, version).canonical;
+  if (requiresVersion !== null) requireVersion(product.versionScheme, requiresVersion);
+  return { product, canonicalVersion };
+}
+
+interface TakenVersion {
+  readonly id: string;
+  readonly version: string;
+}
+
+async function findVersion(
+  db: Database,
   wanted: { readonly productId: bigint; readonly canonicalVersion: string },
-): Promise<OtaError> {
-  const [taken] = await tx
+): Promise<TakenVersion | undefined> {
+  const [taken] = await db
     .select({ id: firmware.publicId, version: firmware.version })
     .from(firmware)
     .where(and(eq(firmware.productId, wanted.productId), eq(firmware.canonicalVersion, wanted.canonicalVersion)));
+  return taken;
+}
+
+/** In a registration, the statement that lost the conflict had waited for the other's commit: it is there to be found. */
+function versionTaken(taken: TakenVersion | undefined): OtaError {
   return new OtaError(
     "ALREADY_EXISTS",
-    `The product has a firmware of version ${taken?.version ?? wanted.canonicalVersion} already. A version is never ` +
-      "used twice: register this one under a new version.",
+    `The product has a firmware of version ${taken?.version ?? "that name"} already. A version is never used twice: ` +
+      "register this one under a new version.",
     { details: { firmwareId: taken?.id } },
   );
 }
