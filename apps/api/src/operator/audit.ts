@@ -1,4 +1,4 @@
-import { type AuditEntry, listAudit } from "@ota/domain";
+import { AUDIT_ACTIONS, type AuditEntry, listAudit } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, publicIdSchema, timeSchema } from "../http/schemas.ts";
@@ -14,7 +14,7 @@ const auditEntrySchema = z
       z.object({ kind: z.literal("operator"), keyId: publicIdSchema, name: z.string() }),
       z.object({ kind: z.literal("system") }),
     ]),
-    action: z.string().meta({ example: "firmware.release" }),
+    action: z.enum(AUDIT_ACTIONS),
     subjectId: z.string().meta({ description: "The id of what was changed; a product's is its name." }),
     before: facts.meta({ description: "null where it was made by this." }),
     after: facts,

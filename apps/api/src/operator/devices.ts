@@ -108,7 +108,7 @@ export const deviceRoutes: readonly RouteDefinition[] = [
         schema: z
           .strictObject({
             channel: channelSchema.optional(),
-            hardwareRevision: hardwareRevisionSchema.optional(),
+            hardwareRevision: hardwareRevisionSchema.nullable().optional().meta({ description: "null: not known." }),
             blocked: z.boolean().optional(),
           })
           .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")

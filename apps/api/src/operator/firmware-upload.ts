@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { registerFirmware } from "@ota/domain";
+import { checkNewFirmware, registerFirmware } from "@ota/domain";
 import { z } from "zod";
 import { artifactProblem } from "../artifacts/artifact-problem.ts";
-import type { ArtifactStore, PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts";
+import type { PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema } from "../http/schemas.ts";
@@ -72,29 +72,23 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
     const { version, sha256, sizeBytes, hardwareRevisions, requiresVersion } = query;
     const fileName = query.fileName ?? `${product}-${version.replace(/[^A-Za-z0-9._+-]/g, "_")}.bin`;
 
-    const stored = await receive(raw, { artifacts, expected: { sha256, sizeBytes }, maxSizeBytes: maxArtifactBytes });
-    const firmware = await registerFirmware(db, {
-      ...{ actor, product, version, hardwareRevisions, requiresVersion },
-      artifact: { ...stored, fileName, contentType: "application/octet-stream" },
-    });
+    const facts = { product, version, hardwareRevisions, requiresVersion };
+    const upload = { maxSizeBytes: maxArtifactBytes, expected: { sha256, sizeBytes } };
+    let stored: StoredArtifact;
+    try {
+      await checkNewFirmware(db, facts);
+      checkLength(raw, upload);
+      raw.setTimeout(SENDER_IDLE_MS, () => raw.destroy());
+      stored = await artifacts.put(raw, upload);
+      raw.setTimeout(0);
+    } catch (error) {
+      throw refusal(error, raw);
+    }
+    const artifact = { ...stored, fileName, contentType: "application/octet-stream" };
+    const firmware = await registerFirmware(db, { actor, ...facts, artifact });
     return { status: 201, headers: { Location: `/v1/firmware/${firmware.id}` }, body: firmwareView(firmware) };
   },
 });
-
-async function receive(
-  raw: IncomingMessage,
-  options: PutOptions & { artifacts: ArtifactStore },
-): Promise<StoredArtifact> {
-  try {
-    checkLength(raw, options);
-    raw.setTimeout(SENDER_IDLE_MS, () => raw.destroy());
-    const stored = await options.artifacts.put(raw, options);
-    raw.setTimeout(0);
-    return stored;
-  } catch (error) {
-    throw refusal(error, raw);
-  }
-}
 
 /** Refuses what its own Content-Length shows to be wrong, before a byte of it is read. */
 function checkLength(raw: IncomingMessage, { maxSizeBytes, expected }: PutOptions): void {

@@ -1,0 +1,17 @@
+import type { RouteDefinition } from "../http/route.ts";
+import { auditRoutes } from "./audit.ts";
+import { deviceRoutes } from "./devices.ts";
+import { firmwareRoutes } from "./firmware.ts";
+import { operatorKeyRoutes } from "./operator-keys.ts";
+import { productRoutes } from "./products.ts";
+import { upgradeRoutes } from "./upgrades.ts";
+
+/** All routes of operators, in the order of the reference. */
+export const operatorRoutes: readonly RouteDefinition[] = [
+  ...productRoutes,
+  ...firmwareRoutes,
+  ...deviceRoutes,
+  ...upgradeRoutes,
+  ...operatorKeyRoutes,
+  ...auditRoutes,
+];
