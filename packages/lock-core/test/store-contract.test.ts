@@ -1,0 +1,24 @@
+import { MemoryState, MemoryStore } from "@ota/lock-core";
+import { ManualClock, storeContract } from "@ota/lock-core/testing";
+import { describe, test } from "vitest";
+
+describe("MemoryStore on Node's clock", () => {
+  const state = new MemoryState();
+  const stores = [new MemoryStore({ state }), new MemoryStore({ state })] as const;
+  for (const { rule, title, run } of storeContract({ stores: () => stores, shortTtlMs: 60 })) {
+    test(`rule ${rule}: ${title}`, run);
+  }
+});
+
+describe("MemoryStore on a clock of the test's own", () => {
+  const clock = new ManualClock();
+  const state = new MemoryState({ clock });
+  const stores = [new MemoryStore({ state }), new MemoryStore({ state })] as const;
+  for (const { rule, title, run } of storeContract({
+    stores: () => stores,
+    clock,
+    elapse: (ms) => clock.advance(ms),
+  })) {
+    test(`rule ${rule}: ${title}`, run);
+  }
+});
