@@ -1,5 +1,6 @@
+import { curlExample } from "./curl-example.ts";
 import { type Html, html, inline, prose } from "./html.ts";
-import { type Field, fieldTable, type JsonSchema, schemaView } from "./schema-view.ts";
+import { type Field, fieldTable, type JsonSchema, type NamedSchemas, resolve, schemaView } from "./schema-view.ts";
 
 /** The parts of an OpenAPI operation that the page shows. */
 export interface Operation {
@@ -9,8 +10,14 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly description?: string; readonly required?: boolean; readonly content: MediaTypes };
+  readonly requestBody?: RequestBody;
   readonly responses: Readonly<Record<string, Response>>;
+}
+
+interface RequestBody {
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly content: MediaTypes;
 }
 
 interface Parameter {
@@ -36,13 +43,17 @@ export interface LocatedOperation {
   readonly operation: Operation;
 }
 
+/** What the views need to know of the document around an operation. */
+export interface ViewOptions {
+  /** The base of the examples' URLs. */
+  readonly server: string;
+  readonly schemas: NamedSchemas;
+}
+
 const PROBLEM = "application/problem+json";
 
 /** One operation: how to call it, what it takes, what it answers. */
-export function operationView(
-  { method, path, operation }: LocatedOperation,
-  options: { readonly server: string },
-): Html {
+export function operationView({ method, path, operation }: LocatedOperation, options: ViewOptions): Html {
   const { operationId, summary, description, parameters = [], requestBody } = operation;
   return html`<article id="${operationId}">
     <h3><a href="#${operationId}">${inline(summary)}</a></h3>
@@ -50,13 +61,14 @@ export function operationView(
     <div class="auth">${WHO[authOf(operation)]}</div>
     ${description === undefined ? undefined : prose(description)}
     ${(["path", "query", "header"] as const).map((place) => parameterSection(place, parameters))}
-    ${requestBody === undefined ? undefined : bodySection(requestBody)}
+    ${requestBody === undefined ? undefined : bodySection(requestBody, options)}
     ${responseSections(operation)}
-    <details><summary>curl</summary><pre>${curl({ method, path, operation }, options.server)}</pre></details>
+    <details><summary>curl</summary><pre>${curlExample({ method, path, operation }, options)}</pre></details>
   </article>`;
 }
 
-type Auth = "nobody" | "device" | "device-or-signature" | "operator";
+/** Who may call an operation. */
+export type Auth = "nobody" | "device" | "device-or-signature" | "operator";
 
 const WHO: Readonly<Record<Auth, string>> = {
   nobody: "Needs no credentials.",
@@ -65,7 +77,8 @@ const WHO: Readonly<Record<Auth, string>> = {
   operator: "Needs an operator key as Bearer.",
 };
 
-function authOf({ security }: Operation): Auth {
+/** Who may call an operation, by its security requirements. */
+export function authOf({ security }: Operation): Auth {
   if (security.some((scheme) => "operatorKey" in scheme)) return "operator";
   if (!security.some((scheme) => "deviceToken" in scheme)) return "nobody";
   return security.length > 1 ? "device-or-signature" : "device";
@@ -82,10 +95,12 @@ function parameterSection(place: Parameter["in"], parameters: readonly Parameter
   return fields.length === 0 ? undefined : html`<h4>${PLACES[place]}</h4>${fieldTable(fields)}`;
 }
 
-function bodySection(body: NonNullable<Operation["requestBody"]>): Html {
-  return html`<h4>Body <small>${body.required === true ? undefined : "optional, "}${Object.keys(body.content).join(", ")}</small></h4>
+/** The fields of a body are shown where it is sent, also where the document has them by name. */
+function bodySection(body: RequestBody, { schemas }: ViewOptions): Html {
+  const optional = body.required === true ? undefined : "optional, ";
+  return html`<h4>Body <small>${optional}${Object.keys(body.content).join(", ")}</small></h4>
     ${body.description === undefined ? undefined : prose(body.description)}
-    ${Object.values(body.content).map(({ schema }) => (schema === undefined ? undefined : schemaView(schema)))}`;
+    ${Object.values(body.content).map(({ schema }) => schema && schemaView(resolve(schema, schemas)))}`;
 }
 
 function responseSections({ responses }: Operation): Html[] {
@@ -105,26 +120,11 @@ function responseSections({ responses }: Operation): Html[] {
 
 function successSection(status: string, { description, headers = {}, content = {} }: Response): Html {
   const named = Object.entries(headers);
-  return html`<h4>${status} <small>${description}</small></h4>
-    ${Object.entries(content).map(([type, { schema }]) => (schema === undefined ? html`<p class="type">${type}</p>` : schemaView(schema)))}
-    ${named.length === 0 ? undefined : html`<p><small>${named.map(([name, { description }], index) => [index === 0 ? "" : " · ", html`<code>${name}</code>: ${description}`])}</small></p>`}`;
+  return html`<h4>${status} <small>${description}${Object.keys(content).map((type) => `, ${type}`)}</small></h4>
+    ${Object.values(content).map(({ schema }) => schema && schemaView(schema))}
+    ${named.length === 0 ? undefined : html`<table><tbody>${named.map(headerRow)}</tbody></table>`}`;
 }
 
-function curl({ method, path, operation }: LocatedOperation, server: string): string {
-  const auth = authOf(operation);
-  const types = Object.keys(operation.requestBody?.content ?? {});
-  const query = (operation.parameters ?? [])
-    .filter((parameter) => parameter.in === "query" && parameter.required === true)
-    .map(({ name }) => `${name}=…`)
-    .join("&");
-  const lines = [
-    `curl${method === "GET" ? "" : ` -X ${method}`} "${server}${path}${query === "" ? "" : `?${query}`}"`,
-    auth === "operator" ? '-H "Authorization: Bearer $OPERATOR_KEY"' : undefined,
-    auth === "device" || auth === "device-or-signature" ? '-H "Authorization: Bearer $DEVICE_TOKEN"' : undefined,
-    ...types.flatMap((type) => [
-      `-H "Content-Type: ${type}"`,
-      type === "application/json" ? "-d '{…}'" : "--data-binary @firmware.bin",
-    ]),
-  ];
-  return lines.filter((line) => line !== undefined).join(" \\\n  ");
+function headerRow([name, { description }]: readonly [string, { readonly description?: string }]): Html {
+  return html`<tr><th scope="row"><code>${name}</code><small>header</small></th><td>${description}</td></tr>`;
 }

@@ -2,14 +2,14 @@ import { createHash } from "node:crypto";
 import type { OpenApiDocument } from "../openapi/document.ts";
 import { Html, html, inline, prose } from "./html.ts";
 import { type LocatedOperation, type Operation, operationView } from "./operation-view.ts";
-import { type JsonSchema, schemaView } from "./schema-view.ts";
+import { type NamedSchemas, schemaView } from "./schema-view.ts";
 import { STYLE } from "./style.ts";
 
 /** The reference page of an OpenAPI document: one HTML file that loads nothing and needs no script. */
 export function docsPage(document: OpenApiDocument): string {
   const operations = operationsOf(document);
   const groups = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "Other")];
-  const schemas = Object.entries((document.components?.schemas ?? {}) as Readonly<Record<string, JsonSchema>>);
+  const schemas = (document.components?.schemas ?? {}) as NamedSchemas;
   const { title, version, description = "" } = document.info;
   const server = document.servers?.[0]?.url ?? "";
   return `<!doctype html>\n${
@@ -23,17 +23,17 @@ export function docsPage(document: OpenApiDocument): string {
 <body>
 <a class="skip" href="#content">To the content</a>
 <div class="layout">
-<nav aria-label="Operations">${navigation(groups, schemas)}</nav>
+<nav id="contents" aria-label="Contents">${navigation(groups, Object.keys(schemas))}</nav>
 <main id="content">
 <h1>${title}</h1>
-<p><small>Version ${version} · <code>${server}</code> · <a href="openapi.json">openapi.json</a></small></p>
+<p><small>Version ${version} · <code>${server}</code> · <a href="openapi.json">openapi.json</a><span class="narrow"> · <a href="#contents">Contents</a></span></small></p>
 ${prose(description)}
 ${groups.map(
   ([tag, group]) =>
-    html`<section id="${anchor(tag)}"><h2>${tag}</h2>${group.map((one) => operationView(one, { server }))}</section>`,
+    html`<section id="${anchor(tag)}"><h2>${tag}</h2>${group.map((one) => operationView(one, { server, schemas }))}</section>`,
 )}
 <section id="schemas"><h2>Schemas</h2>
-${schemas.map(
+${Object.entries(schemas).map(
   ([name, schema]) => html`<article id="schema-${name}"><h3>${name}</h3>
     ${schema.description === undefined ? undefined : prose(schema.description)}${schemaView(schema)}</article>`,
 )}
@@ -60,14 +60,14 @@ function operationsOf(document: OpenApiDocument): LocatedOperation[] {
 
 function navigation(
   groups: readonly (readonly [string, readonly LocatedOperation[]])[],
-  schemas: readonly (readonly [string, JsonSchema])[],
+  schemaNames: readonly string[],
 ): Html {
   return html`${groups.map(
     ([tag, group]) =>
       html`<h2><a href="#${anchor(tag)}">${tag}</a></h2><ul>${group.map(
         ({ operation }) => html`<li><a href="#${operation.operationId}">${inline(operation.summary)}</a></li>`,
       )}</ul>`,
-  )}<h2>Schemas</h2><ul>${schemas.map(([name]) => html`<li><a href="#schema-${name}">${name}</a></li>`)}</ul>`;
+  )}<h2>Schemas</h2><ul>${schemaNames.map((name) => html`<li><a href="#schema-${name}">${name}</a></li>`)}</ul>`;
 }
 
 function anchor(tag: string): string {

@@ -38,6 +38,14 @@ export function fieldTable(fields: readonly Field[]): Html {
   return html`<table><tbody>${fields.flatMap((field) => rows(field, field.name))}</tbody></table>`;
 }
 
+/** The named schemas of the document, which `$ref` leads to. */
+export type NamedSchemas = Readonly<Record<string, JsonSchema>>;
+
+/** The schema itself where it is only named. */
+export function resolve(schema: JsonSchema, schemas: NamedSchemas): JsonSchema {
+  return schema.$ref === undefined ? schema : (schemas[refName(schema.$ref)] ?? schema);
+}
+
 /** What a schema describes: a table for an object, else its type in a line. */
 export function schemaView(schema: JsonSchema): Html {
   const fields = fieldsOf(schema);
@@ -90,7 +98,7 @@ function typeOf(schema: JsonSchema): Html {
 
 function typeWords(schema: JsonSchema): Content {
   if (schema.$ref !== undefined) {
-    const name = schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1);
+    const name = refName(schema.$ref);
     return html`<a href="#schema-${name}">${name}</a>`;
   }
   const variants = variantsOf(schema);
@@ -100,6 +108,10 @@ function typeWords(schema: JsonSchema): Content {
   if (schema.items !== undefined) return ["list of ", typeWords(schema.items)];
   const types = schema.type === undefined ? "any JSON" : [schema.type].flat().join(" or ");
   return schema.format === undefined ? types : `${types} (${schema.format})`;
+}
+
+function refName(ref: string): string {
+  return ref.slice(ref.lastIndexOf("/") + 1);
 }
 
 function separated(values: readonly Html[]): Content {

@@ -33,6 +33,8 @@ article { padding: 1.75rem 0 1.25rem; border-bottom: 1px solid var(--line); }
 article h3 { margin: 0; font-size: 1.1rem; }
 article h3 a { color: inherit; }
 h4 { margin: 1.25rem 0 0.25rem; font-size: 0.9rem; }
+h4 small { font-weight: normal; }
+.narrow { display: none; }
 .call { display: flex; gap: 0.6rem; align-items: baseline; margin: 0.35rem 0 0.5rem; }
 .method { font-weight: 700; }
 .GET { color: var(--get); } .POST { color: var(--post); } .PATCH, .PUT { color: var(--patch); } .DELETE { color: var(--delete); }
@@ -51,10 +53,10 @@ details > :not(summary) { margin-left: 1.1rem; }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: 1rem; background: var(--paper); padding: 0.5rem; }
 @media (max-width: 60rem) {
-  .layout { display: block; }
-  nav { position: static; height: auto; border-right: 0; border-bottom: 1px solid var(--line); padding: 1rem; }
-  nav details { margin: 0; }
-  main { padding: 1rem 1rem 4rem; }
+  .layout { display: flex; flex-direction: column-reverse; }
+  .narrow { display: inline; }
+  nav { position: static; height: auto; border-right: 0; border-top: 2px solid var(--line); padding: 1rem; }
+  main { padding: 1rem 1rem 3rem; }
   th, td { display: block; padding: 0.2rem 0; border: 0; width: auto; }
   tr { display: block; padding: 0.5rem 0; border-top: 1px solid var(--line); }
 }
