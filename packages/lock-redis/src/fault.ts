@@ -2,13 +2,15 @@ import { LockKeyConflictError, LockStoreError, type StoreOperation } from "@ota/
 import { NoAnswerInTime } from "./deadline.ts";
 import { ForeignData, UnexpectedReply } from "./reply.ts";
 
+const SEE_ACL_LINE = "Grant the user the commands and keys of the ACL line in the README of @ota/lock-redis.";
+
 /** What to do about the error replies of Redis, by their first word. */
 const REMEDIES: Readonly<Record<string, string>> = {
   READONLY: "The server is a replica. Connect to the master (by Sentinel or Cluster), and try again after a failover.",
   LOADING: "The server is starting up. Try again when it has loaded its data.",
   MASTERDOWN: "The server is a replica that has lost its master. Connect to the master.",
   OOM: "The server is at its memory limit. Raise maxmemory or free memory; keep the policy noeviction.",
-  NOPERM: "Grant the user the commands and keys of the ACL line in the README of @ota/lock-redis.",
+  NOPERM: SEE_ACL_LINE,
   NOAUTH: "Give the client a username and password.",
   WRONGPASS: "Give the client a valid username and password.",
   MISCONF: "The server refuses writes because it cannot save its data. See its log.",
@@ -19,6 +21,15 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MOVED: "The server is part of a cluster. Give the store a Cluster client.",
   ASK: "The server is part of a cluster. Give the store a Cluster client.",
 };
+
+/** What to do about refusals inside a script, which have no first word of their own in every version of Redis. */
+const REFUSALS_IN_SCRIPTS: readonly (readonly [RegExp, string])[] = [
+  [/user executing the script can't/, SEE_ACL_LINE],
+  [
+    /not allowed from script|Unknown Redis command/,
+    "Scripts need the commands of the ACL line in the README of @ota/lock-redis, TIME among them.",
+  ],
+];
 
 /** Errors after which the server has certainly written nothing: it refused the script, or its first write. */
 const WROTE_NOTHING: ReadonlySet<string> = new Set(Object.keys(REMEDIES).filter((code) => code !== "NOPERM"));
@@ -56,10 +67,7 @@ function reasonFor(error: unknown, message: string): string {
   }
   const code = replyCode(error);
   if (code === undefined) return `${message}. Check that Redis is reachable and that the client has not been closed.`;
-  if (/TIME.*unknown command|not allowed from script|Unknown Redis command/i.test(message)) {
-    return `${message}. Scripts need the commands of the ACL line in the README of @ota/lock-redis, TIME among them.`;
-  }
-  const remedy = REMEDIES[code];
+  const remedy = REMEDIES[code] ?? REFUSALS_IN_SCRIPTS.find(([pattern]) => pattern.test(message))?.[1];
   return remedy === undefined ? message : `${message}. ${remedy}`;
 }
 

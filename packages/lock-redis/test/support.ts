@@ -1,8 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 
+/** All of ioredis' options but the one that changes the type of the client. */
+type ClientOptions = Omit<RedisOptions, "replyMapping">;
+
 /** As the README recommends it: fails at once instead of queueing, and never sends a script twice by itself. */
-export const recommended: RedisOptions = {
+const recommended: ClientOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   lazyConnect: true,
@@ -10,7 +13,7 @@ export const recommended: RedisOptions = {
 };
 
 /** A connected client. Its connection errors are dropped: tests look at what the store makes of them. */
-export async function connect(url: string, options: RedisOptions = {}): Promise<Redis> {
+export async function connect(url: string, options: ClientOptions = {}): Promise<Redis> {
   const client = new Redis(url, { ...recommended, ...options });
   client.on("error", () => {});
   await client.connect();
@@ -35,7 +38,7 @@ export async function stored(
   redis: Redis,
   key: string,
 ): Promise<{ members: Record<string, string>; expiresAt: number }> {
-  const flat = await redis.zrange(key, 0, -1, "WITHSCORES");
+  const flat = await redis.zrange(key, 0, "-1", "WITHSCORES");
   const members: Record<string, string> = {};
   for (let index = 0; index < flat.length; index += 2) members[flat[index] as string] = flat[index + 1] as string;
   return { members, expiresAt: await redis.pexpiretime(key) };
