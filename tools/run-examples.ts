@@ -1,0 +1,56 @@
+/**
+ * Runs every `packages/<name>/examples/*.ts` and expects it to end well, and compares the READMEs with them: in a
+ * package's README each block of TypeScript follows a comment `<!-- example: examples/<file>.ts -->` and is that file.
+ * An example that reads REDIS_URL or DATABASE_URL gets a server of its own.
+ */
+import { spawnSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { startPostgres, startRedis } from "../packages/testkit/src/index.ts";
+
+const root = resolve(import.meta.dirname, "..");
+const exampleTimeoutMs = 60_000;
+
+const examples = globSync("packages/*/examples/*.ts", { cwd: root }).sort();
+const readmes = globSync("packages/*/README.md", { cwd: root }).sort();
+const failures = readmes.flatMap(checkReadme);
+for (const example of examples) failures.push(...(await runExample(example)));
+for (const failure of failures) console.error(failure);
+if (failures.length > 0) process.exit(1);
+console.log(`${examples.length} examples ran, ${readmes.length} package READMEs agree with them`);
+
+async function runExample(example: string): Promise<string[]> {
+  const source = readFileSync(join(root, example), "utf8");
+  await using servers = new AsyncDisposableStack();
+  const env: NodeJS.ProcessEnv = { ...process.env };
+  if (source.includes("REDIS_URL")) env["REDIS_URL"] = servers.use(await startRedis()).url;
+  if (source.includes("DATABASE_URL")) env["DATABASE_URL"] = await servers.use(await startPostgres()).createDatabase();
+  const result = spawnSync(process.execPath, ["--conditions=@ota/source", join(root, example)], {
+    cwd: dirname(join(root, example)),
+    env,
+    encoding: "utf8",
+    timeout: exampleTimeoutMs,
+  });
+  if (result.status === 0) return [];
+  const how = result.signal
+    ? `was ended by ${result.signal} after ${exampleTimeoutMs} ms`
+    : `exited with ${result.status}`;
+  return [`${example} ${how}:\n${result.stdout}${result.stderr}`];
+}
+
+function checkReadme(readme: string): string[] {
+  const text = readFileSync(join(root, readme), "utf8");
+  const blocks = text.matchAll(
+    /(?:<!-- example: (?<file>\S+) -->\s*)?^```(?:ts|typescript)\b.*\n(?<code>[\s\S]*?)^```/gm,
+  );
+  return [...blocks].flatMap(({ index, groups }) => {
+    const where = `${readme}:${text.slice(0, index).split("\n").length}`;
+    const file = groups?.["file"];
+    if (file === undefined)
+      return [`${where}: this TypeScript is in no example: write <!-- example: examples/<file>.ts --> above it`];
+    const path = join(dirname(readme), file);
+    if (!examples.includes(path)) return [`${where}: there is no example ${path}`];
+    const same = readFileSync(join(root, path), "utf8").trim() === groups?.["code"]?.trim();
+    return same ? [] : [`${where}: differs from ${path}`];
+  });
+}
