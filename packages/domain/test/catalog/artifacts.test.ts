@@ -1,0 +1,98 @@
+import { expect, it } from "vitest";
+import {
+  ATTEMPT_STATES,
+  type AttemptState,
+  findArtifact,
+  findArtifactForDevice,
+  hashToken,
+  updateDevice,
+  withdrawFirmware,
+} from "../../src/index.ts";
+import { anAttempt, setAttemptState } from "../support/attempts.ts";
+import { describeOnDatabases, type TestDatabase } from "../support/databases.ts";
+import { codeOf } from "../support/errors.ts";
+import { aDevice, aFirmware, aProduct, aReleasedFirmware, artifactFacts, SYSTEM } from "../support/records.ts";
+
+async function anOffer({ db }: TestDatabase, state: AttemptState) {
+  const product = await aProduct(db);
+  const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+  const { device, token } = await aDevice(db, product);
+  const { attemptId } = await anAttempt(db, { deviceId: device.id, firmwareId: firmware.id, state });
+  return { db, product, device, attemptId, firmwareId: firmware.id, tokenHash: hashToken(token) };
+}
+
+describeOnDatabases("findArtifactForDevice", (database) => {
+  it("gives a device the facts of what it is offered", async () => {
+    const { db, ...offer } = await anOffer(database(), "offered");
+    expect(await findArtifactForDevice(db, offer)).toEqual({
+      ...{ firmwareId: offer.firmwareId, uploadedAt: expect.any(Date) },
+      ...artifactFacts("1.0.0"),
+    });
+  });
+
+  it("gives it in every state of the newest attempt but those in which the offer was taken back", async () => {
+    const { db, attemptId, ...offer } = await anOffer(database(), "offered");
+    const refused: AttemptState[] = [];
+    for (const state of ATTEMPT_STATES) {
+      await setAttemptState(db, { attemptId, state });
+      if ((await codeOf(findArtifactForDevice(db, offer))) === "NOT_FOUND") refused.push(state);
+    }
+    expect(refused).toEqual(["cancelled", "superseded"]);
+  });
+
+  it("gives a withdrawn firmware only to devices that have it and are installing it", async () => {
+    const { db, attemptId, ...offer } = await anOffer(database(), "offered");
+    await withdrawFirmware(db, { actor: SYSTEM, firmwareId: offer.firmwareId });
+    const given: AttemptState[] = [];
+    for (const state of ATTEMPT_STATES) {
+      await setAttemptState(db, { attemptId, state });
+      if ((await codeOf(findArtifactForDevice(db, offer))) === "no error") given.push(state);
+    }
+    expect(given).toEqual(["downloaded", "installing", "installed"]);
+  });
+
+  it("no longer gives what the newest attempt has moved on from", async () => {
+    const { db, product, device, ...offer } = await anOffer(database(), "timed_out");
+    const next = await aReleasedFirmware(db, { product, version: "1.1.0" });
+    await anAttempt(db, { deviceId: device.id, firmwareId: next.id, state: "offered" });
+    expect(await codeOf(findArtifactForDevice(db, offer))).toBe("NOT_FOUND");
+    expect(await codeOf(findArtifactForDevice(db, { ...offer, firmwareId: next.id }))).toBe("no error");
+  });
+
+  it("answers NOT_FOUND alike for another device's firmware, a draft, an unknown id and what is no id", async () => {
+    const { db, product, ...offer } = await anOffer(database(), "offered");
+    const { token } = await aDevice(db, product);
+    const other = { ...offer, tokenHash: hashToken(token) };
+    expect(await codeOf(findArtifactForDevice(db, other))).toBe("NOT_FOUND");
+    const draft = await aFirmware(db, { product, version: "2.0.0" });
+    for (const firmwareId of [draft.id, "00000000-0000-7000-8000-000000000000", "", "\0", "' or 1=1"]) {
+      expect(await codeOf(findArtifactForDevice(db, { ...offer, firmwareId }))).toBe("NOT_FOUND");
+    }
+  });
+
+  it("gives a blocked device nothing", async () => {
+    const { db, device, ...offer } = await anOffer(database(), "downloading");
+    await updateDevice(db, { actor: SYSTEM, deviceId: device.id, blocked: true });
+    expect(await codeOf(findArtifactForDevice(db, offer))).toBe("NOT_FOUND");
+  });
+
+  it("refuses an unknown token", async () => {
+    const { db, ...offer } = await anOffer(database(), "offered");
+    const unknown = { ...offer, tokenHash: hashToken("unknown") };
+    expect(await codeOf(findArtifactForDevice(db, unknown))).toBe("DEVICE_TOKEN_INVALID");
+  });
+});
+
+describeOnDatabases("findArtifact", (database) => {
+  it("gives the facts while the firmware is released, and neither before nor after", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const { id: draftId } = await aFirmware(db, { product, version: "1.0.0" });
+    expect(await codeOf(findArtifact(db, { firmwareId: draftId }))).toBe("NOT_FOUND");
+    const { id: firmwareId, artifact } = await aReleasedFirmware(db, { product, version: "1.1.0" });
+    expect(await findArtifact(db, { firmwareId })).toMatchObject({ firmwareId, ...artifact });
+    await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
+    expect(await codeOf(findArtifact(db, { firmwareId }))).toBe("NOT_FOUND");
+    expect(await codeOf(findArtifact(db, { firmwareId: "\0" }))).toBe("NOT_FOUND");
+  });
+});

@@ -1,0 +1,101 @@
+import { expect, it } from "vitest";
+import { getUpgrade, listUpgrades, schema } from "../../src/index.ts";
+import { anAttempt } from "../support/attempts.ts";
+import { describeOnDatabases } from "../support/databases.ts";
+import { codeOf } from "../support/errors.ts";
+import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
+
+describeOnDatabases("upgrades", (database) => {
+  it("an upgrade is listed once, in the state of its newest attempt", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+    const { device } = await aDevice(db, product);
+    const pair = { deviceId: device.id, firmwareId: firmware.id };
+    await anAttempt(db, { ...pair, state: "failed" });
+    const { attemptId, upgradeId } = await anAttempt(db, { ...pair, state: "downloading" });
+    const { items } = await listUpgrades(db, pair);
+    expect(items).toEqual([
+      {
+        id: upgradeId,
+        device: { id: device.id, serial: device.serial, product },
+        firmware: { id: firmware.id, version: "1.0.0" },
+        fromVersion: null,
+        attempt: {
+          ...{ id: attemptId, number: 2, state: "downloading", failureCode: null, failureMessage: null },
+          ...{ openedAt: expect.any(Date), updatedAt: expect.any(Date), closedAt: null, deadlineAt: null },
+        },
+        createdAt: expect.any(Date),
+      },
+    ]);
+    expect((await listUpgrades(db, { ...pair, state: "downloading" })).items).toEqual(items);
+    expect((await listUpgrades(db, { ...pair, state: "failed" })).items).toEqual([]);
+  });
+
+  it("upgrades are listed by device, by firmware and by state, newest first", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const [old, recent] = [
+      await aReleasedFirmware(db, { product, version: "1.0.0" }),
+      await aReleasedFirmware(db, { product, version: "1.1.0" }),
+    ];
+    const [one, two] = [(await aDevice(db, product)).device, (await aDevice(db, product)).device];
+    const make = async (deviceId: string, firmwareId: string, state: "succeeded" | "offered") =>
+      (await anAttempt(db, { deviceId, firmwareId, state })).upgradeId;
+    const a = await make(one.id, old.id, "succeeded");
+    const b = await make(two.id, old.id, "offered");
+    const c = await make(one.id, recent.id, "offered");
+    const idsOf = async (filter: object) => (await listUpgrades(db, filter)).items.map(({ id }) => id);
+    expect(await idsOf({ deviceId: one.id })).toEqual([c, a]);
+    expect(await idsOf({ firmwareId: old.id })).toEqual([b, a]);
+    expect(await idsOf({ firmwareId: old.id, state: "succeeded" })).toEqual([a]);
+    expect((await idsOf({ state: "offered" })).slice(0, 2)).toEqual([c, b]);
+    expect((await idsOf({})).slice(0, 3)).toEqual([c, b, a]);
+  });
+
+  it("an upgrade's history holds its attempts and their events in order", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+    const { device } = await aDevice(db, product);
+    const pair = { deviceId: device.id, firmwareId: firmware.id };
+    const first = await anAttempt(db, { ...pair, state: "failed" });
+    const second = await anAttempt(db, { ...pair, state: "offered" });
+    const deviceTime = new Date("2099-01-01T00:00:00.001Z");
+    await db.insert(schema.attemptEvents).values([
+      { attemptId: second.attemptId, seq: 1, toState: "offered" },
+      {
+        attemptId: first.attemptId,
+        seq: 2,
+        toState: "failed",
+        fromState: "offered",
+        reportedState: "failed",
+        deviceTime,
+      },
+      { attemptId: first.attemptId, seq: 1, toState: "offered", details: ["a", 'b "c", {d}\\'] },
+    ]);
+    const history = await getUpgrade(db, { upgradeId: first.upgradeId });
+    expect(history.attempt.id).toBe(second.attemptId);
+    expect(history.attempts.map(({ id, number }) => [id, number])).toEqual([
+      [first.attemptId, 1],
+      [second.attemptId, 2],
+    ]);
+    const [old, current] = history.attempts;
+    expect(old?.events).toMatchObject([
+      { seq: 1, reportedState: null, fromState: null, toState: "offered", details: ["a", 'b "c", {d}\\'] },
+      { seq: 2, reportedState: "failed", fromState: "offered", toState: "failed", details: [], deviceTime },
+    ]);
+    expect(Object.keys(old?.events[0] ?? {})).not.toContain("attemptId");
+    expect(current?.events).toHaveLength(1);
+  });
+
+  it("what belongs to nothing is NOT_FOUND, and an unknown state is refused", async () => {
+    const { db } = database();
+    for (const id of ["", "\0", "00000000-0000-7000-8000-000000000000"]) {
+      expect(await codeOf(getUpgrade(db, { upgradeId: id }))).toBe("NOT_FOUND");
+      expect(await codeOf(listUpgrades(db, { deviceId: id }))).toBe("NOT_FOUND");
+      expect(await codeOf(listUpgrades(db, { firmwareId: id }))).toBe("NOT_FOUND");
+    }
+    expect(await codeOf(listUpgrades(db, { state: "done" as "failed" }))).toBe("INVALID_FIELD");
+  });
+});
