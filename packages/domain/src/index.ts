@@ -11,6 +11,16 @@ export {
 export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";
 export { DEFAULT_CHANNEL, releaseFirmware, withdrawFirmware } from "./catalog/release.ts";
 export type { Rollout } from "./catalog/rollouts.ts";
+export type { CheckAnswer, NoneAnswer, OfferedAttempt, OfferedFirmware, UpdateAnswer } from "./check/answer.ts";
+export type { CheckEvent, CheckObserver, HowAnswered } from "./check/events.ts";
+export type { ReportedFacts } from "./check/reported.ts";
+export {
+  type CheckInput,
+  createUpdateChecks,
+  type UpdateChecks,
+  type UpdateChecksOptions,
+  type UpdateChecksSettings,
+} from "./check/update-checks.ts";
 export { type Database, migrationsFolder } from "./database.ts";
 export {
   type Device,
@@ -30,6 +40,7 @@ export {
   type UpgradeHistory,
 } from "./devices/upgrades.ts";
 export { OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
+export { type ExplainedCandidate, type Explanation, explainDevice } from "./explain.ts";
 export { installationId } from "./installation.ts";
 export {
   authenticateOperator,
@@ -40,9 +51,11 @@ export {
   revokeOperatorKey,
 } from "./operators/operator-keys.ts";
 export { MAX_PAGE_LIMIT, type Page, type PageRequest } from "./pages.ts";
+export type { Report, ReportInput, ReportResult } from "./reports/record-report.ts";
 export type { AuditFacts } from "./schema/audit-log.ts";
 export * as schema from "./schema/index.ts";
 export { hashToken } from "./tokens.ts";
+export { canonicalVersion, compareVersions } from "./versions/version.ts";
 export {
   ACTOR_KINDS,
   type ActorKind,

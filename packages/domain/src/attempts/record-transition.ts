@@ -1,0 +1,98 @@
+import { sql } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { attemptEvents, upgradeAttempts } from "../schema/index.ts";
+import { type AttemptState, type CancelOutcome, type ReportedState, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
+
+/** A change of an attempt, or a report that changes nothing, together with what the device's row learns from it. */
+export interface TransitionRecord {
+  readonly attemptId: number;
+  /** The state that was decided on: in any other the attempt stays as it is. */
+  readonly from: AttemptState;
+  /** Equal to `from` for a report that is history only. */
+  readonly to: AttemptState;
+  readonly cancelOutcome: CancelOutcome | null;
+  /** What the device said; none: the service itself moves the attempt. */
+  readonly report?: ReportRecord | undefined;
+  readonly device?: DeviceUpdate | undefined;
+}
+
+/** A report in its storable form. */
+export interface ReportRecord {
+  /** `null`: it only told its version. */
+  readonly state: ReportedState | null;
+  readonly version: string | null;
+  readonly progressPercent: number | null;
+  readonly message: string | null;
+  readonly details: readonly string[];
+  readonly code: number | null;
+  readonly deviceTime: Date | null;
+}
+
+/** The new values of a device's row. */
+export interface DeviceUpdate {
+  readonly id: bigint;
+  readonly hardwareRevision: string | null;
+  readonly reportedVersion: string | null;
+  readonly confirmedVersion: string | null;
+}
+
+/**
+ * Writes a transition and its event as one statement: the device's row first, then the attempt's, then the event with
+ * the next sequence number, taken under the row's lock. False when the attempt was not in `from` any more: then neither
+ * the attempt nor an event is written; the device's row is in any case.
+ */
+export async function recordTransition(db: Database, record: TransitionRecord): Promise<boolean> {
+  const { attemptId, from, to, cancelOutcome, report } = record;
+  const closed = TERMINAL_ATTEMPT_STATES.some((state) => state === to);
+  const failed = to === "failed";
+  const device = record.device === undefined ? undefined : updatedDevice(db, record.device);
+  const moved = db.$with("moved", { id: upgradeAttempts.id }).as(sql`
+    update upgrade_attempts set
+      state = ${to}::text,
+      cancel_outcome = ${cancelOutcome}::text,
+      closed_at = case when not ${closed}::boolean then null when state = ${to}::text then closed_at else now() end,
+      failure_code = case when ${failed}::boolean then ${report?.code ?? null}::integer else failure_code end,
+      failure_message = case when ${failed}::boolean then ${report?.message ?? null}::text else failure_message end,
+      last_seq = last_seq + 1,
+      updated_at = now()
+    ${device === undefined ? sql`` : sql`from device`}
+    where upgrade_attempts.id = ${attemptId}::integer and upgrade_attempts.state = ${from}::text
+    ${device === undefined ? sql`` : sql`and upgrade_attempts.device_id = device.id`}
+    returning upgrade_attempts.id, last_seq
+  `);
+  const noted = db.$with("noted", { id: attemptEvents.attemptId }).as(sql`
+    insert into attempt_events
+      (attempt_id, seq, reported_state, from_state, to_state, reported_version, progress_percent, message, details, code,
+       device_time)
+    select
+      id, last_seq, ${report?.state ?? null}::text, ${from}::text, ${to}::text, ${report?.version ?? null}::text,
+      ${report?.progressPercent ?? null}::smallint, ${report?.message ?? null}::text,
+      ${sql.param([...(report?.details ?? [])], attemptEvents.details)}::text[], ${report?.code ?? null}::integer,
+      ${report?.deviceTime?.toISOString() ?? null}::timestamptz
+    from moved
+    returning attempt_id as id
+  `);
+  const steps = device === undefined ? [moved, noted] : [device, moved, noted];
+  const rows = await db
+    .with(...steps)
+    .select({ id: moved.id })
+    .from(moved);
+  return rows.length > 0;
+}
+
+/** Writes what a device has told about itself, where no attempt is concerned. */
+export async function recordDevice(db: Database, update: DeviceUpdate): Promise<void> {
+  const device = updatedDevice(db, update);
+  await db.with(device).select({ id: device.id }).from(device);
+}
+
+function updatedDevice(db: Database, { id, hardwareRevision, reportedVersion, confirmedVersion }: DeviceUpdate) {
+  return db.$with("device", { id: upgradeAttempts.deviceId }).as(sql`
+    update devices set
+      hardware_revision = ${hardwareRevision}::text,
+      reported_version = ${reportedVersion}::text,
+      confirmed_version = ${confirmedVersion}::text
+    where id = ${id}::bigint
+    returning id
+  `);
+}

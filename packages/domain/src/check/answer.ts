@@ -1,0 +1,88 @@
+import type { CatalogFirmware } from "../decide/catalog.ts";
+import type { LiveAttempt } from "../decide/facts.ts";
+import type { LiveAttemptState, NoneReason } from "../vocabulary.ts";
+import type { DeviceState } from "./device-state.ts";
+import type { HowAnswered } from "./events.ts";
+import { secondsToSlot } from "./poll-slot.ts";
+
+/** The answer to "is there firmware for me?". Ids are public ones; an attempt's is a positive int32. */
+export type CheckAnswer = UpdateAnswer | NoneAnswer;
+
+export interface UpdateAnswer extends AnswerToAny {
+  readonly decision: "update";
+  readonly how: HowAnswered;
+  readonly attempt: OfferedAttempt & { readonly state: LiveAttemptState };
+  readonly upgradeId: string;
+  readonly firmware: OfferedFirmware;
+}
+
+export interface NoneAnswer extends AnswerToAny {
+  readonly decision: "none";
+  readonly reason: NoneReason;
+  /** The device is to stop this attempt and to say so by the report `cancelled`, or `cancel_rejected` if it cannot. */
+  readonly stopping: OfferedAttempt | undefined;
+}
+
+interface AnswerToAny {
+  readonly device: { readonly id: string; readonly serial: string; readonly product: string };
+  /** When to ask again, in whole seconds: 30 to 86 399. */
+  readonly pollAfterSeconds: number;
+}
+
+export interface OfferedAttempt {
+  readonly id: number;
+  /** 1, 2, 3, … within the upgrade. */
+  readonly number: number;
+}
+
+export interface OfferedFirmware {
+  readonly id: string;
+  readonly version: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+  readonly sha1: string;
+  readonly md5: string;
+  readonly fileName: string;
+  readonly contentType: string;
+}
+
+/** The answer that offers an open attempt. */
+export function updateAnswer(
+  state: DeviceState,
+  offer: {
+    readonly how: HowAnswered;
+    readonly attempt: OfferedAttempt & { readonly state: LiveAttemptState };
+    readonly upgradeId: string;
+    readonly firmware: CatalogFirmware;
+  },
+): UpdateAnswer {
+  const { publicId: id, version, sizeBytes, sha256, sha1, md5, fileName, contentType } = offer.firmware;
+  return {
+    decision: "update",
+    how: offer.how,
+    ...answerToAny(state),
+    attempt: offer.attempt,
+    upgradeId: offer.upgradeId,
+    firmware: { id, version, sizeBytes, sha256, sha1, md5, fileName, contentType },
+  };
+}
+
+/** The answer without an update. */
+export function noneAnswer(
+  state: DeviceState,
+  { reason, stopping }: { readonly reason: NoneReason; readonly stopping: LiveAttempt | undefined },
+): NoneAnswer {
+  const stopped = stopping === undefined ? undefined : { id: stopping.id, number: stopping.n };
+  return { decision: "none", reason, stopping: stopped, ...answerToAny(state) };
+}
+
+function answerToAny({ device, product, now }: DeviceState): AnswerToAny {
+  return {
+    device: { id: device.publicId, serial: device.serial, product: product.name },
+    pollAfterSeconds: secondsToSlot({
+      deviceId: device.publicId,
+      intervalSeconds: product.pollIntervalSeconds,
+      now,
+    }),
+  };
+}

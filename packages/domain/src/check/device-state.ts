@@ -1,0 +1,118 @@
+import { eq, type SQL, sql } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import type { DeviceFacts, DeviceHistory, UpgradeRecord } from "../decide/facts.ts";
+import { devices, products, upgradeAttempts, upgrades } from "../schema/index.ts";
+import type { AttemptState, CancelOutcome } from "../vocabulary.ts";
+
+/** What one statement says about a device: a consistent snapshot of everything that a check needs beside the catalog. */
+export interface DeviceState {
+  readonly device: DeviceFacts & { readonly publicId: string; readonly serial: string };
+  readonly product: {
+    readonly id: bigint;
+    readonly name: string;
+    readonly pollIntervalSeconds: number;
+    readonly catalogRevision: bigint;
+  };
+  readonly history: DeviceHistory;
+  /** The database's time. */
+  readonly now: Date;
+}
+
+/** Reads a device's state by the hash of its token, as a statement that is built once for the life of `db`. */
+export function prepareDeviceStateByToken(db: Database): (tokenHash: Uint8Array) => Promise<DeviceState | undefined> {
+  const query = selectDeviceState(db, eq(devices.tokenHash, sql.placeholder("tokenHash"))).prepare(
+    "device_state_by_token",
+  );
+  return async (tokenHash) => {
+    const [row] = await query.execute({ tokenHash: Buffer.from(tokenHash) });
+    return row === undefined ? undefined : toDeviceState(row);
+  };
+}
+
+/** Reads a device's state by its internal id, within a transaction. */
+export async function loadDeviceState(tx: Database, deviceId: bigint): Promise<DeviceState | undefined> {
+  const [row] = await selectDeviceState(tx, eq(devices.id, deviceId));
+  return row === undefined ? undefined : toDeviceState(row);
+}
+
+/**
+ * All attempts of the device, oldest record first, as JSON: one row per device instead of one per attempt, in a form that
+ * every driver reads alike. Ids beyond int32 are text in it.
+ */
+const attemptsJson = sql<AttemptTuple[] | null>`(
+  select json_agg(
+    json_build_array(
+      ${upgrades.id}::text, ${upgrades.publicId}, ${upgrades.firmwareId}::text, ${upgrades.attemptsForgiven},
+      ${upgradeAttempts.id}, ${upgradeAttempts.n}, ${upgradeAttempts.rolloutId}::text, ${upgradeAttempts.state},
+      ${upgradeAttempts.cancelOutcome}, (extract(epoch from ${upgradeAttempts.closedAt}) * 1000)::float8
+    ) order by ${upgrades.id}, ${upgradeAttempts.n}
+  )
+  from ${upgrades} join ${upgradeAttempts} on ${upgradeAttempts.upgradeId} = ${upgrades.id}
+  where ${upgrades.deviceId} = ${devices.id}
+)`;
+
+type AttemptTuple = readonly [
+  upgradeId: string,
+  publicId: string,
+  firmwareId: string,
+  attemptsForgiven: number,
+  id: number,
+  n: number,
+  rolloutId: string,
+  state: AttemptState,
+  cancelOutcome: CancelOutcome | null,
+  closedAtMs: number | null,
+];
+
+function selectDeviceState(db: Database, where: SQL) {
+  return db
+    .select({
+      device: {
+        id: devices.id,
+        publicId: devices.publicId,
+        serial: devices.serial,
+        channel: devices.channel,
+        hardwareRevision: devices.hardwareRevision,
+        reportedVersion: devices.reportedVersion,
+        confirmedVersion: devices.confirmedVersion,
+        blocked: devices.blocked,
+      },
+      product: {
+        id: products.id,
+        name: products.name,
+        pollIntervalSeconds: products.pollIntervalSeconds,
+        catalogRevision: products.catalogRevision,
+      },
+      attempts: attemptsJson,
+      now: sql`now()`.mapWith(devices.createdAt),
+    })
+    .from(devices)
+    .innerJoin(products, eq(products.id, devices.productId))
+    .where(where);
+}
+
+function toDeviceState(row: Awaited<ReturnType<typeof selectDeviceState>>[number]): DeviceState {
+  const { device, product, attempts, now } = row;
+  return { device, product, history: { records: toRecords(attempts ?? []) }, now };
+}
+
+function toRecords(tuples: readonly AttemptTuple[]): readonly UpgradeRecord[] {
+  const records = new Map<string, UpgradeRecord & { readonly attempts: UpgradeRecord["attempts"][number][] }>();
+  for (const [upgradeId, publicId, firmwareId, attemptsForgiven, ...attempt] of tuples) {
+    let record = records.get(upgradeId);
+    if (record === undefined) {
+      record = {
+        id: BigInt(upgradeId),
+        publicId,
+        firmwareId: BigInt(firmwareId),
+        attemptsForgiven,
+        attempts: [],
+      };
+      records.set(upgradeId, record);
+    }
+    const [id, n, rolloutId, state, cancelOutcome, closedAtMs] = attempt;
+    const closedAt = closedAtMs === null ? null : new Date(closedAtMs);
+    record.attempts.push({ id, n, rolloutId: BigInt(rolloutId), state, cancelOutcome, closedAt });
+  }
+  return [...records.values()];
+}

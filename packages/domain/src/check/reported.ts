@@ -1,0 +1,86 @@
+import { recordDevice, recordTransition } from "../attempts/record-transition.ts";
+import { storableWord } from "../attempts/report-text.ts";
+import { nextState } from "../attempts/transitions.ts";
+import type { Database } from "../database.ts";
+import type { Catalog } from "../decide/catalog.ts";
+import type { AttemptRecord, UpgradeRecord } from "../decide/facts.ts";
+import { parseVersion } from "../versions/version.ts";
+import type { DeviceState } from "./device-state.ts";
+
+/** What a device says about itself when it asks. What it leaves out stays as it was. */
+export interface ReportedFacts {
+  /** The version that it runs. */
+  readonly version?: string | undefined;
+  readonly hardwareRevision?: string | undefined;
+}
+
+/**
+ * Writes what the device has reported, where it is news, as one statement: its row, and the success of the attempt that
+ * led to the version. Returns the state as it is then; or `undefined` when the attempt was changed by somebody else
+ * meanwhile: the state has to be read again.
+ */
+export async function applyReported(
+  db: Database,
+  input: { readonly state: DeviceState; readonly reported: ReportedFacts; readonly catalog: Catalog },
+): Promise<DeviceState | undefined> {
+  const { state, catalog } = input;
+  const { device, history } = state;
+  const reported = {
+    version: input.reported.version === undefined ? undefined : storableWord(input.reported.version),
+    hardwareRevision:
+      input.reported.hardwareRevision === undefined ? undefined : storableWord(input.reported.hardwareRevision),
+  };
+  const reportedVersion = reported.version ?? device.reportedVersion;
+  const hardwareRevision = reported.hardwareRevision ?? device.hardwareRevision;
+  const changed = reportedVersion !== device.reportedVersion || hardwareRevision !== device.hardwareRevision;
+  const reached = reported.version === undefined ? undefined : reachedBy(reported.version, { state, catalog });
+  if (!changed && reached === undefined) return state;
+
+  const confirmedVersion = reached === undefined ? device.confirmedVersion : (reported.version ?? null);
+  const told = { ...device, reportedVersion, hardwareRevision, confirmedVersion };
+  if (reached === undefined) {
+    await recordDevice(db, told);
+    return { ...state, device: told };
+  }
+
+  const { record, attempt } = reached;
+  const written = await recordTransition(db, {
+    attemptId: attempt.id,
+    from: attempt.state,
+    to: "succeeded",
+    cancelOutcome: null,
+    report: { ...NO_REPORT, version: reportedVersion },
+    device: told,
+  });
+  if (!written) return undefined;
+  const succeeded: AttemptRecord = { ...attempt, state: "succeeded", cancelOutcome: null, closedAt: state.now };
+  const closed: UpgradeRecord = { ...record, attempts: [...record.attempts.slice(0, -1), succeeded] };
+  const records = history.records.map((one) => (one === record ? closed : one));
+  return { ...state, device: told, history: { records } };
+}
+
+/** The attempt that the reported version shows to have succeeded. */
+function reachedBy(
+  version: string,
+  { state, catalog }: { readonly state: DeviceState; readonly catalog: Catalog },
+): { readonly record: UpgradeRecord; readonly attempt: AttemptRecord } | undefined {
+  const { records } = state.history;
+  // The common case: nothing has ever been offered, or it was settled before.
+  if (records.every(({ attempts }) => attempts.at(-1)?.state === "succeeded")) return undefined;
+  const canonical = parseVersion(catalog.versionScheme, version)?.canonical;
+  const firmware = canonical === undefined ? undefined : catalog.firmwareByVersion.get(canonical);
+  const record = records.find(({ firmwareId }) => firmwareId === firmware?.id);
+  const attempt = record?.attempts.at(-1);
+  if (record === undefined || attempt === undefined) return undefined;
+  const next = nextState({ ...attempt, confirmBy: catalog.confirmBy }, "target_version");
+  return next.effect === "moved" ? { record, attempt } : undefined;
+}
+
+const NO_REPORT = {
+  state: null,
+  progressPercent: null,
+  message: null,
+  details: [],
+  code: null,
+  deviceTime: null,
+} as const;

@@ -1,0 +1,98 @@
+import { eq } from "drizzle-orm";
+import { recordTransition } from "../attempts/record-transition.ts";
+import { nextState } from "../attempts/transitions.ts";
+import type { Database } from "../database.ts";
+import type { Catalog } from "../decide/catalog.ts";
+import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
+import type { LiveAttempt } from "../decide/facts.ts";
+import { OtaError, ServiceBusyError } from "../errors.ts";
+import { devices } from "../schema/index.ts";
+import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
+import type { CatalogCache } from "./catalog-cache.ts";
+import { type DeviceState, loadDeviceState } from "./device-state.ts";
+import type { CheckObserver } from "./events.ts";
+import { openAttempt } from "./open-attempt.ts";
+
+/** Each round is lost to somebody who has succeeded; so many in a row mean that something else is wrong. */
+const MAX_ROUNDS = 5;
+
+export interface SettleContext {
+  readonly db: Database;
+  readonly catalogs: CatalogCache;
+  readonly observe: CheckObserver;
+}
+
+/**
+ * The critical section of a check: under the lock of the device's row everything is read again, decided again and
+ * written, in one transaction. Whoever loses to another process all the same (who holds neither that lock nor ours) rolls
+ * back, reads again, and answers like the winner.
+ */
+export async function settleCheck({ db, catalogs, observe }: SettleContext, deviceId: bigint): Promise<CheckAnswer> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    try {
+      return await db.transaction(async (tx) => settleOnce(tx, { deviceId, catalogs }));
+    } catch (error) {
+      if (!(error instanceof RaceLost)) throw error;
+      observe({ kind: "conflict_lost" });
+    }
+  }
+  throw new ServiceBusyError("This device's upgrade is being changed by others. Ask again.", { retryAfterSeconds: 1 });
+}
+
+async function settleOnce(
+  tx: Database,
+  { deviceId, catalogs }: { readonly deviceId: bigint; readonly catalogs: CatalogCache },
+): Promise<CheckAnswer> {
+  // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
+  await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, deviceId)).for("update");
+  const state = await loadDeviceState(tx, deviceId);
+  if (state === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  const { device, product, history, now } = state;
+  const catalog = await catalogs.getWithin(tx, { productId: product.id, revision: product.catalogRevision });
+
+  const decision = decideUpdate({ device, history, catalog, now });
+  if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "joined" });
+  if (decision.ends !== undefined) await endAttempt(tx, { ends: decision.ends, catalog });
+  if (decision.outcome === "none") return noneAnswer(state, decision);
+
+  const [candidate] = decision.candidates;
+  const fromVersion = device.reportedVersion ?? device.confirmedVersion;
+  const opened = await openAttempt(tx, { deviceId, candidate, fromVersion });
+  if (opened === undefined) throw new RaceLost();
+  return updateAnswer(state, { how: "created", ...opened, firmware: candidate.firmware });
+}
+
+/** The answer that offers the open attempt as it is. */
+export function liveAnswer(
+  state: DeviceState,
+  found: { readonly live: LiveAttempt; readonly catalog: Catalog; readonly how: "found" | "joined" },
+): CheckAnswer {
+  const { live, catalog, how } = found;
+  const firmware = catalog.firmwareById.get(live.record.firmwareId);
+  if (firmware === undefined) throw new Error(`Attempt ${live.id} is for a firmware that its product's catalog lacks.`);
+  return updateAnswer(state, {
+    how,
+    attempt: { id: live.id, number: live.n, state: live.state },
+    upgradeId: live.record.publicId,
+    firmware,
+  });
+}
+
+async function endAttempt(
+  tx: Database,
+  { ends, catalog }: { readonly ends: EndOfAttempt; readonly catalog: Catalog },
+): Promise<void> {
+  const { live, event } = ends;
+  const next = nextState({ ...live, confirmBy: catalog.confirmBy }, event);
+  if (next.effect !== "moved") return;
+  const { state: to, cancelOutcome } = next;
+  if (!(await recordTransition(tx, { attemptId: live.id, from: live.state, to, cancelOutcome }))) throw new RaceLost();
+}
+
+/** Rolls a transaction back: another process was faster. */
+class RaceLost extends Error {
+  constructor() {
+    super("Another process has changed this device's upgrade first.");
+    this.name = "RaceLost";
+  }
+}

@@ -1,0 +1,124 @@
+import type { LockFactory, Logger } from "@ota/lock-core";
+import type { Database } from "../database.ts";
+import { decideUpdate } from "../decide/decide-update.ts";
+import { OtaError, ServiceBusyError } from "../errors.ts";
+import { type ReportInput, type ReportResult, recordReport } from "../reports/record-report.ts";
+import { type CheckAnswer, noneAnswer } from "./answer.ts";
+import { CatalogCache } from "./catalog-cache.ts";
+import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "./device-firmware-lock.ts";
+import { type DeviceState, prepareDeviceStateByToken } from "./device-state.ts";
+import type { CheckObserver } from "./events.ts";
+import { LastSeen } from "./last-seen.ts";
+import { applyReported, type ReportedFacts } from "./reported.ts";
+import { liveAnswer, settleCheck } from "./settle.ts";
+
+export interface UpdateChecksSettings extends DeviceFirmwareLockSettings {
+  /** How long a device's last-seen time may stay in memory only. @default 10_000 */
+  readonly lastSeenFlushMs?: number;
+}
+
+export interface UpdateChecksOptions {
+  readonly db: Database;
+  /** Where the locks come from. To go without locks, give a factory on a store that grants everything. */
+  readonly locks: LockFactory;
+  readonly logger: Logger;
+  readonly settings?: UpdateChecksSettings;
+  /** @default nobody looks on */
+  readonly observer?: CheckObserver | undefined;
+}
+
+/** What a device can do: ask, and report. One per process; any number of processes may work on one database. */
+export interface UpdateChecks {
+  /**
+   * Answers a device's question, and finds or creates the one upgrade record of the device and the firmware.
+   *
+   * @throws OtaError `DEVICE_TOKEN_INVALID`.
+   * @throws ServiceBusyError when too many ask for the same at once; nothing was lost, ask again.
+   */
+  checkForUpdate(input: CheckInput): Promise<CheckAnswer>;
+  /**
+   * Takes in what a device says about one of its attempts; see {@link recordReport}. It needs no lock but the rows'.
+   */
+  recordReport(input: ReportInput): Promise<ReportResult>;
+  /** Whether the lock store answers, by the last that is known. */
+  lockHealth(): "up" | "degraded";
+  /** Writes what is still in memory only. Checks and reports may go on; what they leave is written by the next flush. */
+  close(): Promise<void>;
+}
+
+export interface CheckInput {
+  /** The SHA-256 of the device's token. */
+  readonly tokenHash: Uint8Array;
+  readonly reported?: ReportedFacts;
+}
+
+/** A check reads again when its attempt was changed while it wrote; a device does not report faster than that. */
+const MAX_READS = 3;
+
+/** Makes the checks of one process. */
+export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
+  const { db, locks, logger, settings = {}, observer: observe = () => {} } = options;
+  const { lastSeenFlushMs = 10_000, ...lockSettings } = settings;
+  const catalogs = new CatalogCache(db);
+  const lock = new DeviceFirmwareLock<CheckAnswer>({ locks, logger, observe, settings: lockSettings });
+  const lastSeen = new LastSeen({ db, logger, flushMs: lastSeenFlushMs });
+  const deviceStateByToken = prepareDeviceStateByToken(db);
+
+  return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close: () => lastSeen.flush() };
+
+  async function checkForUpdate(input: CheckInput): Promise<CheckAnswer> {
+    const answer = await answerFor(input);
+    const { decision } = answer;
+    observe(
+      decision === "update"
+        ? { kind: "decided", decision, how: answer.how }
+        : { kind: "decided", decision, reason: answer.reason },
+    );
+    return answer;
+  }
+
+  async function answerFor({ tokenHash, reported = {} }: CheckInput): Promise<CheckAnswer> {
+    for (let read = 0; read < MAX_READS; read += 1) {
+      const loaded = await loadDevice(tokenHash);
+      const { product } = loaded;
+      const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
+      const state = await applyReported(db, { state: loaded, reported, catalog });
+      if (state === undefined) continue;
+
+      const { device, history, now } = state;
+      const decision = decideUpdate({ device, history, catalog, now });
+      if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "found" });
+      if (decision.outcome === "offer") return settled(device.id, decision.candidates[0].firmware.id);
+      if (decision.ends !== undefined) return settled(device.id, decision.ends.live.record.firmwareId);
+      return noneAnswer(state, decision);
+    }
+    throw new ServiceBusyError("This device's upgrade is being changed by others. Ask again.", {
+      retryAfterSeconds: 1,
+    });
+  }
+
+  async function settled(deviceId: bigint, firmwareId: bigint): Promise<CheckAnswer> {
+    let own = false;
+    const answer = await lock.withDeviceFirmwareLock(deviceId, firmwareId, () => {
+      own = true;
+      return settleCheck({ db, catalogs, observe }, deviceId);
+    });
+    if (answer.decision === "none" || answer.how !== "created") return answer;
+    if (!own) return { ...answer, how: "joined" };
+    observe({ kind: "created" });
+    return answer;
+  }
+
+  async function loadDevice(tokenHash: Uint8Array): Promise<DeviceState> {
+    const state = await deviceStateByToken(tokenHash);
+    if (state === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+    lastSeen.touch(state.device.id, state.now);
+    return state;
+  }
+
+  async function report(input: ReportInput): Promise<ReportResult> {
+    const { deviceId, now, ...result } = await recordReport(db, input);
+    lastSeen.touch(deviceId, now);
+    return result;
+  }
+}

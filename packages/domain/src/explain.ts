@@ -1,0 +1,119 @@
+import { eq } from "drizzle-orm";
+import { loadCatalog } from "./check/catalog-cache.ts";
+import { loadDeviceState } from "./check/device-state.ts";
+import type { Database } from "./database.ts";
+import { evaluateCandidates, runningVersion } from "./decide/candidates.ts";
+import { decideUpdate } from "./decide/decide-update.ts";
+import { liveAttemptOf } from "./decide/live-attempt.ts";
+import { OtaError } from "./errors.ts";
+import { isPublicId } from "./public-id.ts";
+import { devices } from "./schema/index.ts";
+import type { LiveAttemptState, NoneReason, RolloutState } from "./vocabulary.ts";
+
+/** What a check by this device would come to now, and why. */
+export interface Explanation {
+  readonly device: {
+    readonly id: string;
+    readonly serial: string;
+    readonly product: string;
+    readonly channel: string;
+    readonly hardwareRevision: string | null;
+    readonly blocked: boolean;
+    readonly reportedVersion: string | null;
+    readonly confirmedVersion: string | null;
+    /** What it is taken to run: `unknown` when nothing was ever reported, `invalid` when it is no version. */
+    readonly runs: { readonly version: string } | "unknown" | "invalid";
+  };
+  readonly decision:
+    | { readonly decision: "update"; readonly firmwareId: string; readonly version: string }
+    | { readonly decision: "none"; readonly reason: NoneReason };
+  /** The open attempt. */
+  readonly live: { readonly attemptId: number; readonly state: LiveAttemptState; readonly version: string } | undefined;
+  /** Every rollout that is no draft, best first. */
+  readonly candidates: readonly ExplainedCandidate[];
+}
+
+export interface ExplainedCandidate {
+  readonly rolloutId: string;
+  readonly rolloutState: RolloutState;
+  readonly channel: string;
+  readonly priority: number;
+  /** The firmware that the rollout is for. */
+  readonly target: { readonly firmwareId: string; readonly version: string };
+  /** What the device would get: the target, or a step on the way to it. */
+  readonly offers: { readonly firmwareId: string; readonly version: string };
+  /** Attempts on the record of the device and that firmware so far. */
+  readonly attempts: number;
+  /** Why it is not offered; `undefined`: it could be. */
+  readonly reason: NoneReason | undefined;
+}
+
+/**
+ * Explains what one device gets and why, by the same queries and the same function as its check. Nothing is changed.
+ *
+ * @throws OtaError `NOT_FOUND`.
+ */
+export async function explainDevice(
+  db: Database,
+  input: {
+    /** The device's public id. */
+    readonly deviceId: string;
+    /** @default the database's time */
+    readonly now?: Date;
+  },
+): Promise<Explanation> {
+  const state = await loadByPublicId(db, input.deviceId);
+  const { device, product, history } = state;
+  const now = input.now ?? state.now;
+  const catalog = await loadCatalog(db, product.id);
+  const running = runningVersion(device, catalog.versionScheme);
+  const live = liveAttemptOf(history);
+  const liveFirmwareId = live?.record.firmwareId;
+  const candidates = evaluateCandidates({ device, running, history, catalog, now, liveFirmwareId });
+  const decision = decideUpdate({ device, history, catalog, now });
+  const { channel, hardwareRevision, blocked, reportedVersion, confirmedVersion } = device;
+  const nameOf = (id: bigint) => ({
+    firmwareId: catalog.firmwareById.get(id)?.publicId ?? "",
+    version: catalog.firmwareById.get(id)?.version ?? "",
+  });
+
+  return {
+    device: {
+      ...{ id: device.publicId, serial: device.serial, product: product.name, channel, hardwareRevision, blocked },
+      ...{ reportedVersion, confirmedVersion },
+      runs: typeof running === "string" ? running : { version: running.canonical },
+    },
+    decision:
+      decision.outcome === "none"
+        ? { decision: "none", reason: decision.reason }
+        : {
+            decision: "update",
+            ...nameOf(
+              decision.outcome === "offer" ? decision.candidates[0].firmware.id : decision.live.record.firmwareId,
+            ),
+          },
+    live:
+      live === undefined
+        ? undefined
+        : { attemptId: live.id, state: live.state, version: nameOf(live.record.firmwareId).version },
+    candidates: candidates.map(({ rollout, target, firmware, record, refusal }) => ({
+      rolloutId: rollout.publicId,
+      rolloutState: rollout.state,
+      channel: rollout.channel,
+      priority: rollout.priority,
+      target: nameOf(target.id),
+      offers: nameOf(firmware.id),
+      attempts: record?.attempts.length ?? 0,
+      reason: refusal,
+    })),
+  };
+}
+
+async function loadByPublicId(db: Database, publicId: string) {
+  const [row] = isPublicId(publicId)
+    ? await db.select({ id: devices.id }).from(devices).where(eq(devices.publicId, publicId))
+    : [];
+  const state = row === undefined ? undefined : await loadDeviceState(db, row.id);
+  if (state === undefined) throw new OtaError("NOT_FOUND", "There is no such device.");
+  return state;
+}

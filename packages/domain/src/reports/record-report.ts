@@ -1,0 +1,186 @@
+import { and, eq, sql } from "drizzle-orm";
+import { type DeviceUpdate, type ReportRecord, recordDevice, recordTransition } from "../attempts/record-transition.ts";
+import {
+  storableCode,
+  storableDetails,
+  storableMessage,
+  storablePercent,
+  storableTime,
+  storableWord,
+} from "../attempts/report-text.ts";
+import { nextState } from "../attempts/transitions.ts";
+import type { Database } from "../database.ts";
+import { OtaError } from "../errors.ts";
+import { devices, firmware, products, upgradeAttempts } from "../schema/index.ts";
+import { canonicalVersion } from "../versions/version.ts";
+import type { AttemptState, CancelOutcome, ReportedState, VersionScheme } from "../vocabulary.ts";
+
+/** What a device says about an attempt. Texts that are too long are cut, never refused. */
+export interface Report {
+  readonly state: ReportedState;
+  /** 0 to 100. */
+  readonly progressPercent?: number | undefined;
+  readonly message?: string | undefined;
+  /** Log lines; the last 50 are kept. */
+  readonly details?: readonly string[] | undefined;
+  /** The device's own code, such as an exit status. */
+  readonly code?: number | undefined;
+  /** The device's clock: kept as data, never used for order. */
+  readonly deviceTime?: Date | undefined;
+  /** The version that the device runs now. */
+  readonly version?: string | undefined;
+}
+
+export interface ReportInput {
+  /** The SHA-256 of the device's token. */
+  readonly tokenHash: Uint8Array;
+  readonly attemptId: number;
+  readonly report: Report;
+}
+
+export interface ReportResult {
+  readonly attempt: { readonly id: number; readonly state: AttemptState };
+  /**
+   * `moved`: the attempt is in another state now; `history`: the report was noted, nothing else; `repeated`: it had been
+   * reported before, and nothing was written.
+   */
+  readonly effect: "moved" | "history" | "repeated";
+}
+
+/**
+ * More reports than this without any effect are not kept: a device in a loop must not fill the database. Reports that
+ * move the attempt always are.
+ */
+const MAX_EVENTS_PER_ATTEMPT = 1_000;
+
+/**
+ * Records a device's report in one transaction, under the locks of the device's and the attempt's row: reports are
+ * ordered by our receipt, whatever the device's clock says. When this returns, the report is committed.
+ *
+ * @throws OtaError `DEVICE_TOKEN_INVALID`; `NOT_FOUND` for an attempt that is not the device's; `ATTEMPT_CLOSED` with
+ * `details.state` for one that is over, unless the report repeats how it ended or revises a timeout.
+ */
+export async function recordReport(
+  db: Database,
+  { tokenHash, attemptId, report }: ReportInput,
+): Promise<ReportResult & { readonly deviceId: bigint; readonly now: Date }> {
+  return db.transaction(async (tx) => {
+    const found = await lockAttempt(tx, { tokenHash, attemptId });
+    const outcome = outcomeOf(report, found);
+    const { state: from } = found.attempt;
+    if (outcome.effect === "closed") {
+      throw new OtaError("ATTEMPT_CLOSED", `The attempt is over: it is ${from}. Ask for updates again.`, {
+        details: { state: from },
+      });
+    }
+
+    const { effect, to, cancelOutcome } = outcome;
+    const device = deviceUpdate(found, { report, succeeded: effect === "moved" && to === "succeeded" });
+    if (effect === "moved" || (effect === "history" && found.attempt.lastSeq < MAX_EVENTS_PER_ATTEMPT)) {
+      await recordTransition(tx, { attemptId, from, to, cancelOutcome, report: toRecord(report), device });
+    } else if (device !== undefined) {
+      await recordDevice(tx, device);
+    }
+    return { attempt: { id: attemptId, state: to }, effect, deviceId: found.device.id, now: found.now };
+  });
+}
+
+interface FoundAttempt {
+  readonly attempt: {
+    readonly state: AttemptState;
+    readonly cancelOutcome: CancelOutcome | null;
+    readonly lastSeq: number;
+  };
+  readonly device: DeviceUpdate;
+  readonly target: { readonly version: string; readonly canonicalVersion: string };
+  readonly product: { readonly versionScheme: VersionScheme; readonly confirmBy: "report" | "version" };
+  readonly now: Date;
+}
+
+/** Ids are positive int32; any other number is nobody's, and PostgreSQL would refuse it. */
+const MAX_ATTEMPT_ID = 2 ** 31 - 1;
+
+async function lockAttempt(
+  tx: Database,
+  { tokenHash, attemptId }: { readonly tokenHash: Uint8Array; readonly attemptId: number },
+): Promise<FoundAttempt> {
+  const token = eq(devices.tokenHash, Buffer.from(tokenHash));
+  const possible = Number.isInteger(attemptId) && attemptId > 0 && attemptId <= MAX_ATTEMPT_ID;
+  const [found] = await tx
+    .select({
+      attempt: {
+        state: upgradeAttempts.state,
+        cancelOutcome: upgradeAttempts.cancelOutcome,
+        lastSeq: upgradeAttempts.lastSeq,
+      },
+      device: {
+        id: devices.id,
+        hardwareRevision: devices.hardwareRevision,
+        reportedVersion: devices.reportedVersion,
+        confirmedVersion: devices.confirmedVersion,
+      },
+      target: { version: firmware.version, canonicalVersion: firmware.canonicalVersion },
+      product: { versionScheme: products.versionScheme, confirmBy: products.confirmBy },
+      now: sql`now()`.mapWith(devices.createdAt),
+    })
+    .from(devices)
+    .innerJoin(upgradeAttempts, eq(upgradeAttempts.deviceId, devices.id))
+    .innerJoin(firmware, eq(firmware.id, upgradeAttempts.firmwareId))
+    .innerJoin(products, eq(products.id, devices.productId))
+    .where(and(token, eq(upgradeAttempts.id, possible ? attemptId : 0)))
+    // The device's row first, as everywhere.
+    .for("update", { of: [devices, upgradeAttempts] });
+  if (found !== undefined) return found;
+  const [device] = await tx.select({ id: devices.id }).from(devices).where(token);
+  if (device === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  throw new OtaError("NOT_FOUND", "This device has no such attempt.");
+}
+
+type ReportOutcome =
+  | {
+      readonly effect: "moved" | "history" | "repeated";
+      readonly to: AttemptState;
+      readonly cancelOutcome: CancelOutcome | null;
+    }
+  | { readonly effect: "closed" };
+
+/** First what the report says, then what the version in it shows, since that is the truth. */
+function outcomeOf(report: Report, { attempt, target, product }: FoundAttempt): ReportOutcome {
+  const { confirmBy, versionScheme } = product;
+  const said = nextState({ ...attempt, confirmBy }, report.state);
+  const then = said.effect === "moved" ? said : attempt;
+  const runsTarget =
+    report.version !== undefined && canonicalVersion(versionScheme, report.version) === target.canonicalVersion;
+  const shown = runsTarget ? nextState({ ...then, confirmBy }, "target_version") : said;
+  if (shown.effect === "moved") return { effect: "moved", to: shown.state, cancelOutcome: shown.cancelOutcome };
+  if (said.effect === "closed") return { effect: "closed" };
+  return { effect: said.effect, to: then.state, cancelOutcome: then.cancelOutcome };
+}
+
+/** What the device's row learns from the report, or `undefined` where it is no news. */
+function deviceUpdate(
+  { device, target, product }: FoundAttempt,
+  { report, succeeded }: { readonly report: Report; readonly succeeded: boolean },
+): DeviceUpdate | undefined {
+  let reportedVersion = report.version === undefined ? device.reportedVersion : storableWord(report.version);
+  const confirmedVersion = succeeded ? target.version : device.confirmedVersion;
+  if (succeeded && report.version === undefined && reportedVersion !== null) {
+    // What it reported before the install is no longer true, and its word is the newest that is known.
+    const stale = canonicalVersion(product.versionScheme, reportedVersion) !== target.canonicalVersion;
+    if (stale) reportedVersion = null;
+  }
+  if (reportedVersion === device.reportedVersion && confirmedVersion === device.confirmedVersion) return undefined;
+  return { ...device, reportedVersion, confirmedVersion };
+}
+
+function toRecord(report: Report): ReportRecord {
+  return {
+    state: report.state,
+    version: report.version === undefined ? null : storableWord(report.version),
+    progressPercent: storablePercent(report.progressPercent),
+    message: storableMessage(report.message),
+    details: storableDetails(report.details),
+    code: storableCode(report.code),
+    deviceTime: storableTime(report.deviceTime),
+  };
+}

@@ -1,0 +1,71 @@
+import { createHash, randomUUID } from "node:crypto";
+import {
+  type CheckEvent,
+  createProduct,
+  createUpdateChecks,
+  type Database,
+  hashToken,
+  registerDevice,
+  registerFirmware,
+  releaseFirmware,
+  type UpdateChecks,
+  type UpdateChecksSettings,
+} from "@ota/domain";
+import { LockFactory, type Logger, MemoryStore } from "@ota/lock-core";
+
+const actor = { kind: "system" } as const;
+
+/** A product of its own for one test, with what is needed to fill it by the operators' functions. */
+export async function createFleet(
+  db: Database,
+  options: { readonly confirmBy?: "report" | "version"; readonly versionScheme?: "semver" | "dotted" } = {},
+) {
+  const product = `p-${randomUUID()}`;
+  await createProduct(db, { actor, name: product, ...options });
+  return {
+    product,
+    /** Registers a firmware and releases it to everybody in the channel. */
+    async release(version: string, rollout: { channel?: string; priority?: number; allowDowngrade?: boolean } = {}) {
+      const firmware = await registerFirmware(db, { actor, product, version, artifact: artifactOf(version) });
+      return releaseFirmware(db, { actor, firmwareId: firmware.id, ...rollout });
+    },
+    async device(serial: string = randomUUID()) {
+      const { device, token } = await registerDevice(db, { actor, product, serial });
+      return { ...device, tokenHash: hashToken(token) };
+    },
+  };
+}
+
+/** Facts of an artifact that nobody fetches. */
+export function artifactOf(content: string) {
+  const digest = (algorithm: string) => createHash(algorithm).update(content).digest("hex");
+  return {
+    sizeBytes: 1 + content.length,
+    sha256: digest("sha256"),
+    sha1: digest("sha1"),
+    md5: digest("md5"),
+    fileName: "firmware.bin",
+    contentType: "application/octet-stream",
+  };
+}
+
+/** Checks as one process makes them, with what they have told their observer and logger. */
+export function startChecks(
+  db: Database,
+  options: { readonly locks?: LockFactory; readonly settings?: UpdateChecksSettings } = {},
+): UpdateChecks & { readonly events: CheckEvent[]; readonly warnings: string[] } {
+  const events: CheckEvent[] = [];
+  const warnings: string[] = [];
+  const logger: Logger = { ...quietLogger, warn: (_fields, message) => void warnings.push(message) };
+  const { locks = new LockFactory(new MemoryStore(), { logger: quietLogger }), settings } = options;
+  const checks = createUpdateChecks({
+    db,
+    locks,
+    logger,
+    observer: (event) => void events.push(event),
+    ...(settings === undefined ? {} : { settings }),
+  });
+  return { ...checks, events, warnings };
+}
+
+export const quietLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
