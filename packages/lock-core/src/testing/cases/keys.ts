@@ -55,21 +55,8 @@ export const keyCases: readonly CaseDefinition[] = [
     rule: 9,
     title: "keys that differ only in case, in blanks, in unicode form, in braces or far behind are different locks",
     async check({ a, longTtlMs: ttlMs }) {
-      const base = freshKey();
-      const long = "x".repeat(10_000);
-      const similar = [
-        [`${base}:key`, `${base}:KEY`],
-        [base, `${base} `],
-        [base, ` ${base}`],
-        [base, `${base}\n`],
-        [base, `${base}\u0000`],
-        [`${base}\u00e9`, `${base}e\u0301`],
-        [`${base}:a`, `${base}:{a}`],
-        [`{${base}}:a`, `{${base}}:b`],
-        [`${base}_`, `${base}%`],
-        [`${base}${long}1`, `${base}${long}2`],
-      ] as const;
-      for (const [one, other] of similar) {
+      for (const pairOf of SIMILAR_KEYS) {
+        const [one, other] = pairOf(freshKey());
         if ((await refusesKey(a, one)) || (await refusesKey(a, other))) continue;
         const holder = freshOwner(one);
         const neighbour = freshOwner(other);
@@ -81,6 +68,21 @@ export const keyCases: readonly CaseDefinition[] = [
       }
     },
   },
+];
+
+const FAR = "x".repeat(10_000);
+
+const SIMILAR_KEYS: readonly ((base: string) => readonly [string, string])[] = [
+  (base) => [`${base}:key`, `${base}:KEY`],
+  (base) => [base, `${base} `],
+  (base) => [base, ` ${base}`],
+  (base) => [base, `${base}\n`],
+  (base) => [base, `${base}\u0000`],
+  (base) => [`${base}\u00e9`, `${base}e\u0301`],
+  (base) => [`${base}:a`, `${base}:{a}`],
+  (base) => [`{${base}}:a`, `{${base}}:b`],
+  (base) => [`${base}_`, `${base}%`],
+  (base) => [`${base}${FAR}1`, `${base}${FAR}2`],
 ];
 
 /** Whether the store refuses the key, and then as the contract wants it. */

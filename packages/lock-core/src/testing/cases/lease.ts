@@ -30,7 +30,8 @@ export const leaseCases: readonly CaseDefinition[] = [
       const { b, clock, shortTtlMs, longTtlMs, lapse } = context;
       const slow = new SlowStore(context.a);
       const lock = new LockFactory(slow, { ttlMs: longTtlMs, clock, logger }).createLock(freshKey());
-      const lease = await lock.acquire();
+      const lease = await lock.tryAcquire();
+      assert.ok(lease, "acquire of a free key");
       slow.beforeNext = () => lapse(shortTtlMs);
       assert.equal(await lease.extend(shortTtlMs), "lost");
       assert.equal(lease.status, "lost");
@@ -67,13 +68,15 @@ export const leaseCases: readonly CaseDefinition[] = [
     async check(context) {
       const { a, b, clock, longTtlMs: ttlMs, elapse } = context;
       const key = freshKey();
-      const held = await new LockFactory(a, { ttlMs, clock, logger }).createLock(key).acquire();
+      const held = await new LockFactory(a, { ttlMs, clock, logger }).createLock(key).tryAcquire();
+      assert.ok(held, "acquire of a free key");
       let entered = false;
       const waiting = new LockFactory(b, { ttlMs, clock, logger, retryDelayMs: 5, waitTimeoutMs: ttlMs })
         .createLock(key)
         .run(() => {
           entered = true;
         });
+      waiting.catch(() => {}); // Awaited below, unless it entered too early.
       await elapse(25);
       assert.equal(entered, false, "entered while the lock was held");
       assert.equal(await held.release(), "released");
