@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { CLOCK, FOREIGN, PRUNE } from "./fragments.ts";
+import { PRUNE } from "./fragments.ts";
 
 /**
  * Takes the write lock, or re-arms the owner's own one.
@@ -9,20 +9,14 @@ import { CLOCK, FOREIGN, PRUNE } from "./fragments.ts";
  * A refusal changes nothing but the pruning.
  */
 export const acquireScript: Script = defineScript(
-  CLOCK,
-  FOREIGN,
-  PRUNE,
   `
 -- KEYS[1]  the lock
 -- ARGV[1]  the owner token
 -- ARGV[2]  TTL, integral milliseconds
 -- Reply    1 granted, 0 held by someone else, { type } for data that is no lock
-local at = now()
-local refusal = prune(KEYS[1], at)
-if refusal then
-  return refusal
-end
-
+`,
+  PRUNE,
+  `
 local members = redis.call('ZCARD', KEYS[1])
 if members > 0 then
   local own = redis.call('ZSCORE', KEYS[1], ARGV[1])
@@ -31,8 +25,7 @@ if members > 0 then
     return 0
   end
 end
-
-local till = integral(at + ARGV[2])
+local till = string.format('%.0f', now + ARGV[2])
 redis.call('ZADD', KEYS[1], till, ARGV[1], till, '__write__')
 redis.call('PEXPIREAT', KEYS[1], till)
 return 1
