@@ -72,7 +72,11 @@ export async function registerFirmware(
       .onConflictDoNothing()
       .returning();
     if (row === undefined) {
-      throw versionTaken(await findVersion(tx, { productId: product.id, canonicalVersion }));
+      // The insert has waited for the other one's commit, so that this statement sees its row.
+      const taken = await findVersion(tx, { productId: product.id, canonicalVersion });
+      throw taken === undefined
+        ? new Error("A firmware was there and is gone: somebody deletes them.")
+        : versionTaken(taken);
     }
     await recordAudit(tx, {
       actor: input.actor,
@@ -209,12 +213,11 @@ async function findVersion(
   return taken;
 }
 
-/** In a registration, the statement that lost the conflict had waited for the other's commit: it is there to be found. */
-function versionTaken(taken: TakenVersion | undefined): OtaError {
+function versionTaken(taken: TakenVersion): OtaError {
   return new OtaError(
     "ALREADY_EXISTS",
-    `The product has a firmware of version ${taken?.version ?? "that name"} already. A version is never used twice: ` +
+    `The product has a firmware of version ${taken.version} already. A version is never used twice: ` +
       "register this one under a new version.",
-    { details: { firmwareId: taken?.id } },
+    { details: { firmwareId: taken.id } },
   );
 }

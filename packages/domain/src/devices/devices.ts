@@ -197,7 +197,7 @@ function toDevice({ device, product }: DeviceRow): Device {
   };
 }
 
-/** Says which device has the serial. The statement that lost the conflict had waited for that one's commit. */
+/** Says which device has the serial: the insert has waited for the other one's commit, so that this sees its row. */
 async function serialTaken(
   tx: Database,
   wanted: { readonly product: typeof products.$inferSelect; readonly serial: string },

@@ -1,5 +1,12 @@
 import { expect, it } from "vitest";
-import { createProduct, getFirmware, listFirmware, OtaError, registerFirmware } from "../../src/index.ts";
+import {
+  checkNewFirmware,
+  createProduct,
+  getFirmware,
+  listFirmware,
+  OtaError,
+  registerFirmware,
+} from "../../src/index.ts";
 import { describeOnDatabases } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { aFirmware, aProduct, aReleasedFirmware, artifactFacts, SYSTEM, uniqueName } from "../support/records.ts";
@@ -37,6 +44,20 @@ describeOnDatabases("firmware", (database) => {
     expect(error).toBeInstanceOf(OtaError);
     expect(error).toMatchObject({ code: "ALREADY_EXISTS", details: { firmwareId: id } });
     expect(String(error)).toContain("1.0.0+build.1");
+  });
+
+  it("a firmware can be checked before it is registered, with the same refusals", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const check = (fields: object) => codeOf(checkNewFirmware(db, { product, version: "1.0.0", ...fields }));
+    expect(await check({ hardwareRevisions: ["b"], requiresVersion: "0.9.0" })).toBe("no error");
+    expect((await listFirmware(db, { product })).items).toEqual([]);
+    expect(await check({ product: uniqueName("nothing") })).toBe("NOT_FOUND");
+    expect(await check({ version: "1.0" })).toBe("INVALID_VERSION");
+    expect(await check({ requiresVersion: "x" })).toBe("INVALID_VERSION");
+    expect(await check({ hardwareRevisions: [""] })).toBe("INVALID_FIELD");
+    await aFirmware(db, { product, version: "1.0.0" });
+    expect(await check({})).toBe("ALREADY_EXISTS");
   });
 
   it("two products may have the same version", async () => {

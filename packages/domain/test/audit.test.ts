@@ -1,0 +1,143 @@
+import { expect, it } from "vitest";
+import {
+  type Actor,
+  AUDIT_ACTIONS,
+  type AuditAction,
+  createOperatorKey,
+  createProduct,
+  type Database,
+  ensureOperatorKey,
+  listAudit,
+  registerDevice,
+  registerFirmware,
+  releaseFirmware,
+  revokeOperatorKey,
+  rotateDeviceToken,
+  updateDevice,
+  withdrawFirmware,
+} from "../src/index.ts";
+import { newToken } from "../src/tokens.ts";
+import { describeOnDatabases } from "./support/databases.ts";
+import { codeOf, inParallel, tally } from "./support/errors.ts";
+import {
+  aDevice,
+  aFirmware,
+  aProduct,
+  aReleasedFirmware,
+  artifactFacts,
+  SYSTEM,
+  uniqueName,
+} from "./support/records.ts";
+
+const ACTOR: Actor = { kind: "operator", keyId: "01900000-0000-7000-8000-000000000000", name: "Zoë" };
+
+/** A change of each kind, on records of its own, and the same change again, which must change nothing or be refused. */
+const CHANGES: Record<AuditAction, (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>> = {
+  "product.create": async (db) => {
+    const input = { actor: ACTOR, name: uniqueName("product") };
+    const { name } = await createProduct(db, input);
+    return { subjectId: name, again: () => createProduct(db, input) };
+  },
+  "firmware.register": async (db) => {
+    const input = { actor: ACTOR, product: await aProduct(db), version: "1.0.0", artifact: artifactFacts() };
+    const { id } = await registerFirmware(db, input);
+    return { subjectId: id, again: () => registerFirmware(db, input) };
+  },
+  "firmware.release": async (db) => {
+    const { id } = await aFirmware(db, { product: await aProduct(db), version: "1.0.0" });
+    const change = () => releaseFirmware(db, { actor: ACTOR, firmwareId: id });
+    await change();
+    return { subjectId: id, again: change };
+  },
+  "firmware.withdraw": async (db) => {
+    const { id } = await aReleasedFirmware(db, { product: await aProduct(db), version: "1.0.0" });
+    const change = () => withdrawFirmware(db, { actor: ACTOR, firmwareId: id });
+    await change();
+    return { subjectId: id, again: change };
+  },
+  "device.register": async (db) => {
+    const input = { actor: ACTOR, product: await aProduct(db), serial: uniqueName("serial") };
+    const { device } = await registerDevice(db, input);
+    return { subjectId: device.id, again: () => registerDevice(db, input) };
+  },
+  "device.rotate_token": async (db) => {
+    const { device } = await aDevice(db, await aProduct(db));
+    await rotateDeviceToken(db, { actor: ACTOR, deviceId: device.id });
+    return { subjectId: device.id, again: () => rotateDeviceToken(db, { actor: ACTOR, deviceId: "gone" }) };
+  },
+  "device.update": async (db) => {
+    const { device } = await aDevice(db, await aProduct(db));
+    const change = () => updateDevice(db, { actor: ACTOR, deviceId: device.id, blocked: true });
+    await change();
+    return { subjectId: device.id, again: change };
+  },
+  "operator_key.create": async (db) => {
+    const { operatorKey } = await createOperatorKey(db, { actor: ACTOR, name: "made" });
+    return { subjectId: operatorKey.id, again: () => createOperatorKey(db, { actor: ACTOR, name: "" }) };
+  },
+  "operator_key.revoke": async (db) => {
+    await createOperatorKey(db, { actor: SYSTEM, name: "stays" });
+    const { operatorKey } = await createOperatorKey(db, { actor: SYSTEM, name: "goes" });
+    const change = () => revokeOperatorKey(db, { actor: ACTOR, operatorKeyId: operatorKey.id });
+    await change();
+    return { subjectId: operatorKey.id, again: change };
+  },
+};
+
+describeOnDatabases("the audit log", (database) => {
+  it.each(AUDIT_ACTIONS)("%s writes one row, and none where nothing is changed", async (action) => {
+    const { db } = database();
+    const { subjectId, again } = await CHANGES[action](db);
+    const rows = async () => (await listAudit(db, { subjectId })).items.filter((entry) => entry.action === action);
+    expect(await rows()).toEqual([
+      {
+        ...{ id: expect.any(String), at: expect.any(Date), actor: ACTOR, action, subjectId },
+        ...{ before: expect.toSatisfy(isRecordOrNull), after: expect.any(Object) },
+      },
+    ]);
+    await codeOf(again());
+    expect(await rows()).toHaveLength(1);
+  });
+
+  it("a change that is refused leaves no row", async () => {
+    const { db } = database();
+    const newest = async () => (await listAudit(db, { limit: 1 })).items[0]?.id;
+    const product = await aProduct(db);
+    const { device } = await aDevice(db, product);
+    const before = await newest();
+    const refused = await tally([
+      createProduct(db, { actor: ACTOR, name: product }),
+      registerDevice(db, { actor: ACTOR, product, serial: device.serial }),
+      registerFirmware(db, { actor: ACTOR, product, version: "x", artifact: artifactFacts() }),
+    ]);
+    expect(refused).toEqual({ ALREADY_EXISTS: 2, INVALID_VERSION: 1 });
+    expect(await newest()).toBe(before);
+  });
+
+  it("a row tells what was before and after", async () => {
+    const { db } = database();
+    const { device } = await aDevice(db, await aProduct(db));
+    await updateDevice(db, { actor: ACTOR, deviceId: device.id, channel: "beta" });
+    const [entry] = (await listAudit(db, { subjectId: device.id, limit: 1 })).items;
+    expect(entry).toMatchObject({
+      before: { channel: "stable", hardwareRevision: null, blocked: false },
+      after: { channel: "beta", hardwareRevision: null, blocked: false },
+    });
+  });
+
+  it("a key from outside is written once, as made by the service itself", async () => {
+    const { db } = database();
+    const input = { name: uniqueName("bootstrap"), key: newToken() };
+    const [first] = await Promise.all(inParallel(10, () => ensureOperatorKey(db, input)));
+    const { items } = await listAudit(db, { subjectId: first?.id });
+    expect(items).toMatchObject([{ actor: SYSTEM, action: "operator_key.create", after: { name: input.name } }]);
+  });
+
+  it.each(["", "\0", "a".repeat(129)])("the subject %j is refused", async (subjectId) => {
+    expect(await codeOf(listAudit(database().db, { subjectId }))).toBe("INVALID_FIELD");
+  });
+});
+
+function isRecordOrNull(value: unknown): boolean {
+  return typeof value === "object";
+}
