@@ -4,7 +4,6 @@ import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { publicIdSchema } from "../http/schemas.ts";
 import type { Services } from "../services.ts";
-import { artifactProblem } from "./artifact-problem.ts";
 import { sendArtifact } from "./send-artifact.ts";
 
 const params = z.strictObject({ firmwareId: publicIdSchema });
@@ -62,11 +61,7 @@ export const artifactRoutes: readonly RouteDefinition[] = [
         tokenHash === undefined
           ? await artifactOfSignedUrl({ firmwareId, ...query }, services)
           : await findArtifactForDevice(services.db, { tokenHash, firmwareId });
-      try {
-        return await sendArtifact(artifact, { store: services.artifacts, request: raw, log });
-      } catch (error) {
-        throw artifactProblem(error);
-      }
+      return sendArtifact(artifact, { store: services.artifacts, request: raw, log });
     },
   }),
 ];

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
 import { HttpProblem } from "../http/problems.ts";
+import { artifactProblem } from "./artifact-problem.ts";
 import type { ArtifactKey, ArtifactStore, ByteRange } from "./artifact-store.ts";
 import { decideRange } from "./byte-range.ts";
 
@@ -23,16 +24,16 @@ export interface SendArtifactOptions {
 const RECEIVER_IDLE_MS = 120_000;
 
 /**
- * Answers how a GET or HEAD for an artifact is to be served, by RFC 9110: 304, 416, or a function that writes the
- * response, whole or one range of it. The artifact's SHA-256 is its strong ETag, so a download can be continued by
+ * Decides how a GET or HEAD for an artifact is to be served, by RFC 9110, and answers the function that writes the
+ * response: 304, the whole, or one range. The artifact's SHA-256 is its strong ETag, so a download can be continued by
  * `Range` and `If-Range` and never mixes two files.
  *
- * @throws {HttpProblem} `RANGE_NOT_SATISFIABLE`. {@link ArtifactStore.open}'s errors pass through.
+ * @throws {HttpProblem} `RANGE_NOT_SATISFIABLE`; from the function, before the first byte, `ARTIFACT_MISSING`.
  */
-export async function sendArtifact(
+export function sendArtifact(
   artifact: SentArtifact,
   options: SendArtifactOptions,
-): Promise<{ status: 304; headers: Headers } | { stream: (response: ServerResponse) => Promise<void> }> {
+): { stream: (response: ServerResponse) => Promise<void> } {
   const { method, headers } = options.request;
   const etag = `"${artifact.sha256}"`;
   const shared = {
@@ -42,7 +43,9 @@ export async function sendArtifact(
     "Cache-Control": "private, max-age=31536000, immutable, no-transform",
     "Accept-Ranges": "bytes",
   };
-  if (matchesAny(headers["if-none-match"], etag)) return { status: 304, headers: shared };
+  if (matchesAny(headers["if-none-match"], etag)) {
+    return { stream: async (response) => void response.writeHead(304, shared).end() };
+  }
 
   // Range is defined for GET alone (RFC 9110 §14.2), and only for the file that the client has begun to load (§13.1.5).
   const ranged = method === "GET" && (headers["if-range"] === undefined || headers["if-range"] === etag);
@@ -78,7 +81,9 @@ async function write(
   options: SendArtifactOptions & { response: ServerResponse; range: ByteRange | undefined; headers: Headers },
 ): Promise<void> {
   const { store, request, log, response, range, headers } = options;
-  const source = await store.open(artifact, range);
+  const source = await store.open(artifact, range).catch((error: unknown) => {
+    throw artifactProblem(error);
+  });
   if (request.method === "HEAD") {
     source.destroy();
     response.writeHead(200, headers).end();

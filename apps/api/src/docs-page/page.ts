@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { PROBLEMS } from "../http/problems.ts";
 import type { OpenApiDocument } from "../openapi/document.ts";
 import { Html, html, inline, prose } from "./html.ts";
 import { type LocatedOperation, type Operation, operationView } from "./operation-view.ts";
@@ -38,6 +39,15 @@ ${Object.entries(schemas).map(
     ${schema.description === undefined ? undefined : prose(schema.description)}${schemaView(schema)}</article>`,
 )}
 </section>
+<section id="problems"><h2>Problems</h2>
+<p>What can go wrong, by the stable <code>code</code> of the answer.</p>
+<table><tbody>
+${Object.entries(PROBLEMS).map(
+  ([code, { status, title }]) =>
+    html`<tr id="${code}"><th scope="row"><code>${code}</code></th><td>${status} ${title}.</td></tr>`,
+)}
+</tbody></table>
+</section>
 </main>
 </div>
 </body>
@@ -67,7 +77,8 @@ function navigation(
       html`<h2><a href="#${anchor(tag)}">${tag}</a></h2><ul>${group.map(
         ({ operation }) => html`<li><a href="#${operation.operationId}">${inline(operation.summary)}</a></li>`,
       )}</ul>`,
-  )}<h2>Schemas</h2><ul>${schemaNames.map((name) => html`<li><a href="#schema-${name}">${name}</a></li>`)}</ul>`;
+  )}<h2>Schemas</h2><ul>${schemaNames.map((name) => html`<li><a href="#schema-${name}">${name}</a></li>`)}</ul>
+  <h2><a href="#problems">Problems</a></h2>`;
 }
 
 function anchor(tag: string): string {

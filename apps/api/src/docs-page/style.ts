@@ -45,6 +45,7 @@ tr:first-child > * { border-top: 0; }
 th { width: 16rem; }
 th small { margin-left: 0.5rem; }
 td small { display: block; }
+tr:target > * { background: var(--wash); }
 .type { color: var(--soft); }
 pre { margin: 0.5rem 0; padding: 0.75rem 1rem; overflow-x: auto; background: var(--wash); border: 1px solid var(--line); border-radius: 6px; }
 details { margin: 0.4rem 0; }

@@ -82,7 +82,8 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
       stored = await artifacts.put(raw, upload);
       raw.setTimeout(0);
     } catch (error) {
-      throw refusal(error, raw);
+      discardRest(raw);
+      throw artifactProblem(error);
     }
     const artifact = { ...stored, fileName, contentType: "application/octet-stream" };
     const firmware = await registerFirmware(db, { actor, ...facts, artifact });
@@ -109,23 +110,13 @@ function checkLength(raw: IncomingMessage, { maxSizeBytes, expected }: PutOption
 }
 
 /**
- * The answer to an upload that is given up while its sender may still be sending. Most clients read an answer only when
- * they have sent everything, and a connection closed with bytes unread is reset, answer and all: so the rest is read and
- * thrown away for a while, and the connection is not used again.
+ * Reads the rest of a refused upload and throws it away. Most clients look for an answer only when they have sent
+ * everything, and a connection closed with bytes unread is reset, answer and all; so it stays open for a while.
  */
-function refusal(error: unknown, raw: IncomingMessage): unknown {
-  const problem = artifactProblem(error);
-  if (raw.complete || raw.destroyed) return problem;
+function discardRest(raw: IncomingMessage): void {
+  if (raw.complete || raw.destroyed) return;
   raw.on("error", () => {});
   raw.resume();
   const giveUp = setTimeout(() => raw.destroy(), DISCARD_MS);
   raw.once("close", () => clearTimeout(giveUp));
-  if (!(problem instanceof HttpProblem)) return problem;
-  const { code, message, members, cause } = problem;
-  return new HttpProblem(code, {
-    detail: message,
-    members,
-    cause,
-    headers: { ...problem.headers, Connection: "close" },
-  });
 }

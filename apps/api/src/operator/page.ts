@@ -12,7 +12,6 @@ export const pageFields = {
     .optional()
     .meta({
       description: "How many items at most.",
-      example: 50,
       override: { default: 50 },
     }),
   cursor: plainText(200).optional().meta({ description: "The `nextCursor` of the page before." }),
