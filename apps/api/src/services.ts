@@ -1,6 +1,7 @@
 import type { Database, UpdateChecks } from "@ota/domain";
 import type { ArtifactStore } from "./artifacts/artifact-store.ts";
 import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
+import type { Health } from "./health.ts";
 
 /** What handlers work with: made once by `main.ts`, or by a test. */
 export interface Services {
@@ -10,6 +11,8 @@ export interface Services {
   readonly artifacts: ArtifactStore;
   /** Makes the artifact's URL in a check's answer, and checks it when it is used. */
   readonly artifactUrls: ArtifactUrls;
+  /** Whether the parts that the service stands on are there. */
+  readonly health: Health;
   /** The largest firmware that is accepted. */
   readonly maxArtifactBytes: number;
   /** Where clients reach the service, without a trailing slash: the base of absolute links. */

@@ -48,6 +48,7 @@ export interface StreamBody {
 /** What a route expects. Objects are best strict: an unknown field is an error that names it. */
 export interface RouteInput {
   readonly params?: z.ZodObject;
+  /** Absent: a query is refused. */
   readonly query?: z.ZodObject;
   /** Headers for the reference only; the handler reads them from {@link RouteRequest.raw}. Names in lower case. */
   readonly headers?: z.ZodObject;
@@ -75,6 +76,8 @@ export type RouteRequest<Input extends RouteInput, Auth extends RouteAuth> = Cal
   readonly body: ParsedBody<Input["body"]>;
   /** Carries the request's id. */
   readonly log: Logger;
+  /** Adds facts to the request's own line in the log; never a secret. */
+  readonly note: (facts: Readonly<Record<string, unknown>>) => void;
   readonly raw: IncomingMessage;
 };
 
@@ -115,6 +118,8 @@ export interface RouteDefinition {
    * (see {@link commonProblems}).
    */
   readonly problems: readonly ProblemCode[];
+  /** Whether its requests are logged at debug level only. @default false */
+  readonly quiet?: boolean;
   // A method, so that a route with a narrower request is still a RouteDefinition; only `serveRoute` calls it.
   handler(request: RouteRequest<RouteInput, RouteAuth>, services: Services): Promise<RouteResult>;
 }
@@ -137,8 +142,8 @@ export function commonProblems(route: RouteDefinition): readonly ProblemCode[] {
   if (route.auth === "operator") codes.push("OPERATOR_KEY_INVALID");
   if (route.auth === "device" || route.auth === "device-or-signature") codes.push("DEVICE_TOKEN_INVALID");
   const { body, params, query } = route.request;
-  if (body !== undefined) codes.push("MEDIA_TYPE_UNSUPPORTED", "BODY_TOO_LARGE", "BODY_INCOMPLETE");
-  if (body?.kind === "json") codes.push("JSON_INVALID");
+  if (body !== undefined) codes.push("MEDIA_TYPE_UNSUPPORTED", "BODY_INCOMPLETE");
+  if (body?.kind === "json") codes.push("JSON_INVALID", "BODY_TOO_LARGE", "REQUEST_TIMEOUT");
   if (body?.kind === "json" || params !== undefined || query !== undefined) codes.push("FIELDS_INVALID");
   return codes;
 }

@@ -21,7 +21,14 @@ export const serialSchema: z.ZodString = z
 export const publicIdSchema: z.ZodUUID = z.uuid();
 
 /** An attempt's id: a positive int32, which device clients read as a C int. */
-export const attemptIdSchema = z.coerce.number().int().min(1).max(2_147_483_647);
+export const attemptIdSchema: z.ZodInt = z.int().min(1).max(2_147_483_647);
+
+/** An attempt's id within a path: digits alone, no sign, no exponent. */
+export const attemptIdParamSchema = z
+  .string()
+  .regex(/^[1-9]\d{0,9}$/, "a positive integer")
+  .transform(Number)
+  .pipe(attemptIdSchema);
 
 /** The slug that names a product. */
 export const productNameSchema: z.ZodString = z

@@ -1,0 +1,33 @@
+import { VARIABLE_GROUPS, VARIABLES, type Variable } from "./config-variables.ts";
+
+/** The reference of all environment variables as a Markdown page, made of the table that reads them. */
+export function configurationPage(): string {
+  const sections = VARIABLE_GROUPS.map((group) => {
+    const entries = Object.entries<Variable>(VARIABLES).filter(([, variable]) => variable.group === group);
+    return [`## ${group}`, ...entries.map(([name, variable]) => entryOf(name, variable))].join("\n\n");
+  });
+  return `${[INTRODUCTION.trim(), ...sections].join("\n\n")}\n`;
+}
+
+const INTRODUCTION = `
+# Configuration
+
+The service is configured by environment variables, read once at its start. It does not start while one of them is wrong, and
+names all that are. A variable that is empty counts as not set. A variable that begins with \`OTA_\` or \`LOCK_\` and is not
+listed here is reported as a warning.
+
+This page is made from the source (\`pnpm --filter @ota/api configuration-page\`); a test compares the two.
+`;
+
+function entryOf(name: string, variable: Variable): string {
+  const fallback = variable.default === undefined ? variable.defaultText : `\`${variable.default}\``;
+  return [
+    `### \`${name}\``,
+    "",
+    variable.about,
+    "",
+    `- Accepts: ${variable.accepts}.`,
+    `- Default: ${fallback}.`,
+    ...(variable.secret ? ["- Secret: never logged or shown."] : []),
+  ].join("\n");
+}

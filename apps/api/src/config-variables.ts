@@ -1,0 +1,293 @@
+import { z } from "zod";
+
+/** One environment variable: how it is read and what its page says. */
+export interface Variable {
+  readonly group: VariableGroup;
+  /** What it does, in a sentence or two for the reference. */
+  readonly about: string;
+  /** What is accepted, as a phrase that completes "must be …". */
+  readonly accepts: string;
+  /** Reads the text of a variable that is set and not empty. Its own messages are not shown: `accepts` is. */
+  readonly schema: z.ZodType;
+  /** What applies where it is not set, as text in the form of the variable; absent: there is no value. */
+  readonly default?: string;
+  /** What applies where it is not set, in words, where that is no fixed text. */
+  readonly defaultText?: string;
+  /** Whether the value must never be shown. */
+  readonly secret?: boolean;
+}
+
+export const VARIABLE_GROUPS = ["HTTP", "Storage", "Locks", "Security", "Operation"] as const;
+export type VariableGroup = (typeof VARIABLE_GROUPS)[number];
+
+/** The longest delay of a timer in Node; beyond it a timer fires at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+/** All environment variables of the service, in the order of the reference. */
+export const VARIABLES = {
+  HOST: variable({
+    group: "HTTP",
+    about: "The address to listen on. `0.0.0.0` or `::` for all; then set `PUBLIC_URL` as well.",
+    accepts: "a host name or an IP address",
+    schema: z.string().regex(/^[A-Za-z0-9._:-]+$/),
+    default: "127.0.0.1",
+  }),
+  PORT: variable({
+    group: "HTTP",
+    about: "The TCP port to listen on; `0` takes a free one.",
+    ...integer({ min: 0, max: 65_535 }),
+    default: "3000",
+  }),
+  PUBLIC_URL: variable({
+    group: "HTTP",
+    about:
+      "Where devices reach the service: the base of every absolute link. Set it wherever a balancer or a name stands in " +
+      "front.",
+    accepts: "an http:// or https:// URL without query and fragment",
+    schema: z
+      .url({ protocol: /^https?$/ })
+      .refine((text) => !/[?#]/.test(text) && new URL(text).username === "")
+      .transform((text) => text.replace(/\/+$/, "")),
+    defaultText: "`http://HOST:PORT`, with `127.0.0.1` where the service listens on all addresses",
+  }),
+  TRUST_PROXY: variable({
+    group: "HTTP",
+    about:
+      "The proxies whose `X-Forwarded-For` is believed when the log names a client. Without it the log names the peer.",
+    accepts:
+      "addresses or subnets separated by commas, such as 10.0.0.0/8,127.0.0.1, or one of the names " +
+      "loopback, linklocal, uniquelocal",
+    schema: z
+      .string()
+      .transform((text) => text.split(",").map((part) => part.trim()))
+      .pipe(
+        z
+          .array(
+            z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(["loopback", "linklocal", "uniquelocal"])]),
+          )
+          .min(1),
+      ),
+    defaultText: "no proxy is trusted",
+  }),
+  OTA_BODY_LIMIT_BYTES: variable({
+    group: "HTTP",
+    about: "The largest JSON body that is read.",
+    ...integer({ min: 1024, max: 16 * 1024 * 1024 }),
+    default: "65536",
+  }),
+  OTA_BODY_TIMEOUT_MS: variable({
+    group: "HTTP",
+    about: "How long a JSON body may take to arrive.",
+    ...integer({ min: 100, max: MAX_TIMER_MS }),
+    default: "10000",
+  }),
+  OTA_UPLOAD_TIMEOUT_MS: variable({
+    group: "HTTP",
+    about: "How long a whole request may take to arrive, a firmware upload included. `0`: no limit.",
+    ...integer({ min: 0, max: MAX_TIMER_MS }),
+    default: "3600000",
+  }),
+  OTA_KEEP_ALIVE_MS: variable({
+    group: "HTTP",
+    about:
+      "How long an idle connection stays open for the next request. Longer than the idle timeout of a balancer in front, " +
+      "or it sends requests into connections that are just being closed.",
+    ...integer({ min: 0, max: MAX_TIMER_MS }),
+    default: "65000",
+  }),
+
+  DATABASE_URL: variable({
+    group: "Storage",
+    about:
+      "The PostgreSQL database (15 or later). Without it the service keeps an embedded database in `OTA_DATA_DIR`, which " +
+      "is for one process and does not survive a power cut for certain.",
+    accepts: "a postgres:// or postgresql:// URL",
+    schema: z.string().refine((text) => /^postgres(ql)?:$/.test(URL.parse(text)?.protocol ?? "")),
+    defaultText: "an embedded database",
+    secret: true,
+  }),
+  OTA_DATABASE_POOL_SIZE: variable({
+    group: "Storage",
+    about: "Connections to PostgreSQL per process. A small pool is faster than a large one.",
+    ...integer({ min: 1, max: 100 }),
+    default: "4",
+  }),
+  OTA_DATABASE_CONNECT_TIMEOUT_MS: variable({
+    group: "Storage",
+    about: "How long opening a connection to PostgreSQL may take.",
+    ...integer({ min: 100, max: MAX_TIMER_MS }),
+    default: "5000",
+  }),
+  OTA_DATABASE_STATEMENT_TIMEOUT_MS: variable({
+    group: "Storage",
+    about:
+      "How long one statement may run before PostgreSQL cancels it. A server that does not even do that is given up after " +
+      "half as long again, and its connections are closed.",
+    ...integer({ min: 100, max: 600_000 }),
+    default: "10000",
+  }),
+  OTA_MIGRATE: variable({
+    group: "Storage",
+    about:
+      "`auto`: bring the schema up to date at the start. `only`: do that and end. `off`: leave it alone, and refuse to " +
+      "start where it is older than this version needs. Any number of processes may start at once.",
+    ...oneOf(["auto", "only", "off"]),
+    default: "auto",
+  }),
+  OTA_DATA_DIR: variable({
+    group: "Storage",
+    about: "The folder of the embedded database and of the keys made at the first start. One process at a time.",
+    ...path(),
+    default: ".data",
+  }),
+  OTA_ARTIFACT_DIR: variable({
+    group: "Storage",
+    about: "The folder of the firmware files. Processes on one database share it.",
+    ...path(),
+    defaultText: "`artifacts` within `OTA_DATA_DIR`",
+  }),
+  OTA_MAX_ARTIFACT_BYTES: variable({
+    group: "Storage",
+    about: "The largest firmware file that is accepted.",
+    ...integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    default: "4294967296",
+  }),
+
+  REDIS_URL: variable({
+    group: "Locks",
+    about:
+      "The Redis that holds the locks of a check. Without it they are held in memory, which damps contention within one " +
+      "process only; the database's constraints keep records single either way.",
+    accepts: "a redis:// or rediss:// URL",
+    schema: z.string().refine((text) => /^rediss?:$/.test(URL.parse(text)?.protocol ?? "")),
+    defaultText: "locks in memory",
+    secret: true,
+  }),
+  LOCK_KEY_PREFIX: variable({
+    group: "Locks",
+    about: "What the lock keys begin with. Services that are to exclude each other use the same.",
+    accepts: "1 to 100 printable characters",
+    schema: z.string().regex(/^[!-~]{1,100}$/),
+    default: "ota:check:",
+  }),
+  LOCK_TTL_MS: variable({
+    group: "Locks",
+    about: "How long a lock outlives a process that died with it.",
+    ...integer({ min: 100, max: 3_600_000 }),
+    default: "10000",
+  }),
+  LOCK_MAX_ATTEMPTS: variable({
+    group: "Locks",
+    about: "How many times a check tries to get its lock before it answers `SERVICE_BUSY`.",
+    ...integer({ min: 1, max: 1000 }),
+    default: "5",
+  }),
+  LOCK_RETRY_INTERVAL_MS: variable({
+    group: "Locks",
+    about: "The longest pause between two tries.",
+    ...integer({ min: 1, max: 60_000 }),
+    default: "100",
+  }),
+  LOCK_OPERATION_TIMEOUT_MS: variable({
+    group: "Locks",
+    about: "How long one operation of the lock store may take.",
+    ...integer({ min: 10, max: 60_000 }),
+    default: "250",
+  }),
+  OTA_LOCK_OUTAGE: variable({
+    group: "Locks",
+    about:
+      "What a check does while the lock store is away. `proceed`: goes on without the lock; the database keeps records " +
+      "single. `busy`: answers `SERVICE_BUSY`.",
+    ...oneOf(["proceed", "busy"]),
+    default: "proceed",
+  }),
+  OTA_LOCK_BREAKER_MS: variable({
+    group: "Locks",
+    about: "How long the lock store is left alone after a fault.",
+    ...integer({ min: 0, max: 60_000 }),
+    default: "1000",
+  }),
+
+  OTA_OPERATOR_KEY: variable({
+    group: "Security",
+    about:
+      "An operator key that is made known at the start: the way to the first one with `DATABASE_URL`. The command " +
+      "`operator-key create` is the other.",
+    accepts: "22 to 256 printable ASCII characters without spaces, drawn at random (openssl rand -base64 32)",
+    schema: z.string().regex(/^[!-~]{22,256}$/),
+    defaultText: "embedded: made at the first start, and kept in `OTA_DATA_DIR`",
+    secret: true,
+  }),
+  OTA_URL_SIGNING_KEY: variable({
+    group: "Security",
+    about: "Signs the download URLs of firmware. All processes of an installation need the same.",
+    accepts: "at least 32 random bytes in base64 or hexadecimal (openssl rand -base64 32)",
+    schema: z.string().transform(decodeKey),
+    defaultText: "embedded: made at the first start, and kept in `OTA_DATA_DIR`; required with `DATABASE_URL`",
+    secret: true,
+  }),
+  OTA_URL_VALID_SECONDS: variable({
+    group: "Security",
+    about: "How long a signed download URL works at the least.",
+    ...integer({ min: 60, max: 604_800 }),
+    default: "3600",
+  }),
+
+  LOG_LEVEL: variable({
+    group: "Operation",
+    about: "The least severe level that is logged. At `info` each request is a line.",
+    ...oneOf(["debug", "info", "warn", "error", "silent"]),
+    default: "info",
+  }),
+  OTA_LAST_SEEN_FLUSH_MS: variable({
+    group: "Operation",
+    about: "How often the devices' last-seen times are written. A crash loses at most so much of them.",
+    ...integer({ min: 100, max: 600_000 }),
+    default: "10000",
+  }),
+  OTA_SHUTDOWN_TIMEOUT_MS: variable({
+    group: "Operation",
+    about: "How long requests in flight may take to finish after SIGTERM or SIGINT. A second signal ends at once.",
+    ...integer({ min: 0, max: 600_000 }),
+    default: "20000",
+  }),
+} as const;
+
+/** The name of one of the service's environment variables. */
+export type VariableName = keyof typeof VARIABLES;
+
+/** Keeps the type of each definition, so that a value is known to be there where it has a default. */
+function variable<const Definition extends Variable>(definition: Definition): Definition {
+  return definition;
+}
+
+function integer({ min, max }: { readonly min: number; readonly max: number }) {
+  return {
+    accepts: `an integer from ${min} to ${max}`,
+    schema: z
+      .string()
+      .regex(/^\d{1,16}$/)
+      .transform(Number)
+      .pipe(z.int().min(min).max(max)),
+  };
+}
+
+function oneOf<const Choice extends string>(choices: readonly [Choice, ...Choice[]]) {
+  return { accepts: `one of ${choices.join(", ")}`, schema: z.enum(choices) };
+}
+
+function path() {
+  return {
+    accepts: "the path of a folder",
+    schema: z.string().refine((text) => !text.includes("\0")),
+  };
+}
+
+/** base64 (of any alphabet) or hexadecimal. Hexadecimal is tried first: its text is base64 as well, of other bytes. */
+function decodeKey(text: string, context: z.RefinementCtx<string>): Buffer {
+  const key = /^([0-9a-fA-F]{2})+$/.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
+  if (/^[A-Za-z0-9+/_=-]+$/.test(text) && key.length >= 32) return key;
+  context.addIssue("not a key");
+  return z.NEVER;
+}

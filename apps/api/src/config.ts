@@ -1,0 +1,161 @@
+import { join, resolve } from "node:path";
+import type { z } from "zod";
+import { VARIABLES, type Variable, type VariableName } from "./config-variables.ts";
+
+/** Everything that can be set, read once at the start and never again. */
+export interface Config {
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    /** Without a trailing slash; `undefined`: made of host and port. */
+    readonly publicUrl: string | undefined;
+    /** Addresses, subnets and names of ranges whose forwarding headers are believed. */
+    readonly trustedProxies: readonly string[];
+    readonly bodyLimitBytes: number;
+    readonly bodyTimeoutMs: number;
+    readonly uploadTimeoutMs: number;
+    readonly keepAliveMs: number;
+  };
+  readonly database: EmbeddedDatabaseConfig | PostgresConfig;
+  readonly migrate: "auto" | "only" | "off";
+  readonly dataDirectory: string;
+  readonly artifacts: { readonly directory: string; readonly maxSizeBytes: number };
+  readonly locks: LockConfig;
+  readonly operatorKey: string | undefined;
+  readonly urlSigningKey: Buffer | undefined;
+  readonly urlValidSeconds: number;
+  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+  readonly lastSeenFlushMs: number;
+  readonly shutdownTimeoutMs: number;
+  /** Variables that look like ours and are not: a misspelt name, most likely. */
+  readonly unknownVariables: readonly string[];
+}
+
+/** PGlite on a folder, in this process. */
+export interface EmbeddedDatabaseConfig {
+  readonly kind: "embedded";
+  readonly directory: string;
+}
+
+/** A PostgreSQL server. */
+export interface PostgresConfig {
+  readonly kind: "postgres";
+  readonly url: string;
+  readonly poolSize: number;
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+}
+
+/** Where the locks of a check live and how they behave. */
+export interface LockConfig {
+  /** `undefined`: in this process's memory. */
+  readonly redisUrl: string | undefined;
+  readonly keyPrefix: string;
+  readonly ttlMs: number;
+  readonly maxAttempts: number;
+  readonly retryIntervalMs: number;
+  readonly operationTimeoutMs: number;
+  readonly outage: "proceed" | "busy";
+  readonly breakerMs: number;
+}
+
+/** What is wrong with the environment: one line for each variable, with its name and what it accepts. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the configuration. A variable that is empty counts as not set.
+ *
+ * @throws {ConfigError} naming every variable that is wrong, not only the first. Values of secrets are not repeated.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const { values, problems } = readVariables(environment);
+  if (values.DATABASE_URL !== undefined && values.OTA_URL_SIGNING_KEY === undefined) {
+    problems.push(
+      "OTA_URL_SIGNING_KEY is required with DATABASE_URL, the same for all processes (openssl rand -base64 32)",
+    );
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+
+  const dataDirectory = resolve(values.OTA_DATA_DIR);
+  return {
+    http: {
+      host: values.HOST,
+      port: values.PORT,
+      publicUrl: values.PUBLIC_URL,
+      trustedProxies: values.TRUST_PROXY ?? [],
+      bodyLimitBytes: values.OTA_BODY_LIMIT_BYTES,
+      bodyTimeoutMs: values.OTA_BODY_TIMEOUT_MS,
+      uploadTimeoutMs: values.OTA_UPLOAD_TIMEOUT_MS,
+      keepAliveMs: values.OTA_KEEP_ALIVE_MS,
+    },
+    database:
+      values.DATABASE_URL === undefined
+        ? { kind: "embedded", directory: join(dataDirectory, "database") }
+        : {
+            kind: "postgres",
+            url: values.DATABASE_URL,
+            poolSize: values.OTA_DATABASE_POOL_SIZE,
+            connectTimeoutMs: values.OTA_DATABASE_CONNECT_TIMEOUT_MS,
+            statementTimeoutMs: values.OTA_DATABASE_STATEMENT_TIMEOUT_MS,
+          },
+    migrate: values.OTA_MIGRATE,
+    dataDirectory,
+    artifacts: {
+      directory: resolve(values.OTA_ARTIFACT_DIR ?? join(dataDirectory, "artifacts")),
+      maxSizeBytes: values.OTA_MAX_ARTIFACT_BYTES,
+    },
+    locks: {
+      redisUrl: values.REDIS_URL,
+      keyPrefix: values.LOCK_KEY_PREFIX,
+      ttlMs: values.LOCK_TTL_MS,
+      maxAttempts: values.LOCK_MAX_ATTEMPTS,
+      retryIntervalMs: values.LOCK_RETRY_INTERVAL_MS,
+      operationTimeoutMs: values.LOCK_OPERATION_TIMEOUT_MS,
+      outage: values.OTA_LOCK_OUTAGE,
+      breakerMs: values.OTA_LOCK_BREAKER_MS,
+    },
+    operatorKey: values.OTA_OPERATOR_KEY,
+    urlSigningKey: values.OTA_URL_SIGNING_KEY,
+    urlValidSeconds: values.OTA_URL_VALID_SECONDS,
+    logLevel: values.LOG_LEVEL,
+    lastSeenFlushMs: values.OTA_LAST_SEEN_FLUSH_MS,
+    shutdownTimeoutMs: values.OTA_SHUTDOWN_TIMEOUT_MS,
+    unknownVariables: Object.keys(environment).filter(
+      (name) => /^(OTA|LOCK)_/.test(name) && !Object.hasOwn(VARIABLES, name),
+    ),
+  };
+}
+
+/** The values by name; `undefined` where a variable is not set and has no default. */
+type Values = {
+  -readonly [Name in VariableName]:
+    | z.output<(typeof VARIABLES)[Name]["schema"]>
+    | ((typeof VARIABLES)[Name] extends { readonly default: string } ? never : undefined);
+};
+
+function readVariables(environment: NodeJS.ProcessEnv): { values: Values; problems: string[] } {
+  const values: Partial<Record<VariableName, unknown>> = {};
+  const problems: string[] = [];
+  for (const [name, variable] of Object.entries(VARIABLES) as [VariableName, Variable][]) {
+    const text = environment[name] || variable.default;
+    if (text === undefined) continue;
+    const parsed = variable.schema.safeParse(text);
+    if (parsed.success) values[name] = parsed.data;
+    else
+      problems.push(`${name} must be ${variable.accepts}${variable.secret ? "" : `, but is ${JSON.stringify(text)}`}`);
+  }
+  return { values: values as Values, problems };
+}
+
+/** The environment as it is, to be handed on to a service that is started as another process. */
+export function processEnvironment(): NodeJS.ProcessEnv {
+  return process.env;
+}

@@ -1,0 +1,61 @@
+import { mkdir } from "node:fs/promises";
+import { PGlite } from "@electric-sql/pglite";
+import { type Database, schema } from "@ota/domain";
+import { drizzle as drizzlePglite } from "drizzle-orm/pglite";
+import { drizzle as drizzlePostgres } from "drizzle-orm/postgres-js";
+import type { Config, EmbeddedDatabaseConfig, PostgresConfig } from "./config.ts";
+import { migrateEmbedded, migratePostgres } from "./migrations.ts";
+import { openPostgresClient } from "./postgres-client.ts";
+
+/** The service's database, opened and with the schema that this version needs. */
+export interface OpenDatabase {
+  readonly kind: "embedded" | "postgres";
+  readonly db: Database;
+  /** Resolves when the database has answered. */
+  probe(): Promise<void>;
+  /** Waits for what is in flight, then closes. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database of the configuration and brings its schema up to date, or checks it, as `migrate` says.
+ *
+ * @throws when it cannot be reached, or when its schema is older than this version needs and must be left alone.
+ */
+export function openDatabase({ database, migrate }: Pick<Config, "database" | "migrate">): Promise<OpenDatabase> {
+  return database.kind === "embedded" ? openEmbedded(database, migrate) : openPostgres(database, migrate);
+}
+
+/** The caller holds the folder's lock: two instances on one folder would lose each other's writes in silence. */
+async function openEmbedded({ directory }: EmbeddedDatabaseConfig, migrate: Config["migrate"]): Promise<OpenDatabase> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const client = await PGlite.create(directory);
+  try {
+    const db = drizzlePglite(client, { schema });
+    await migrateEmbedded(db, migrate);
+    return {
+      kind: "embedded",
+      db,
+      async probe() {
+        await client.query("select 1");
+      },
+      close: () => client.close(),
+    };
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+async function openPostgres(config: PostgresConfig, migrate: Config["migrate"]): Promise<OpenDatabase> {
+  await migratePostgres(config, migrate);
+  const client = openPostgresClient(config);
+  return {
+    kind: "postgres",
+    db: drizzlePostgres(client.sql, { schema }),
+    async probe() {
+      await client.sql.unsafe("select 1");
+    },
+    close: () => client.close(),
+  };
+}

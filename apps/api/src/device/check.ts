@@ -1,0 +1,103 @@
+import { type CheckAnswer, LIVE_ATTEMPT_STATES, NONE_REASONS } from "@ota/domain";
+import { z } from "zod";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { attemptIdSchema, plainText, publicIdSchema } from "../http/schemas.ts";
+import type { Services } from "../services.ts";
+
+/** A version as a device says it. One that is not valid in the product's scheme is an answer's matter, not an error. */
+export const reportedVersionSchema = plainText(256).min(1);
+
+const checkSchema = z
+  .strictObject({
+    version: reportedVersionSchema.optional().meta({
+      description:
+        "The version that the device runs. Absent: the last one that it is known to have installed, else it is taken to " +
+        "have none.",
+      example: "1.0.0",
+    }),
+    hardwareRevision: plainText(128)
+      .min(1)
+      .optional()
+      .meta({ description: "The hardware that it is.", example: "rev-b" }),
+  })
+  .meta({ id: "Check" });
+
+const deviceSchema = z.object({ id: publicIdSchema, serial: z.string(), product: z.string() });
+const pollAfterSeconds = z.int().meta({
+  description: "When to ask again. Each device has its own slot in its product's interval: keep to it.",
+});
+
+const answerSchema = z
+  .discriminatedUnion("decision", [
+    z.object({
+      decision: z.literal("update"),
+      device: deviceSchema,
+      attempt: z.object({
+        id: attemptIdSchema.meta({ description: "What the device's reports go to." }),
+        number: z.int().meta({ description: "The how many-th attempt at this upgrade it is." }),
+        state: z.enum(LIVE_ATTEMPT_STATES),
+      }),
+      upgradeId: publicIdSchema,
+      firmware: z.object({
+        id: publicIdSchema,
+        version: z.string(),
+        sizeBytes: z.int(),
+        sha256: z.string(),
+        sha1: z.string(),
+        md5: z.string(),
+        fileName: z.string(),
+        contentType: z.string(),
+        url: z.url().meta({
+          description: "Where the file is. Works without a token for a limited time; a later check gives a fresh one.",
+        }),
+      }),
+      pollAfterSeconds,
+    }),
+    z.object({
+      decision: z.literal("none"),
+      reason: z.enum(NONE_REASONS),
+      device: deviceSchema,
+      pollAfterSeconds,
+    }),
+  ])
+  .meta({ id: "CheckAnswer" });
+
+/** The device's question. Asking again, however often and at once, changes nothing: the answer is the same attempt. */
+export const checkRoute: RouteDefinition = defineRoute({
+  method: "POST",
+  path: "/v1/check",
+  operationId: "checkForUpdate",
+  summary: "Ask whether there is firmware",
+  description:
+    "Answers with the one attempt that the device is to work on, or with the reason why there is none. Safe to repeat: " +
+    "however many requests come at once, there is one upgrade record for each device and firmware.",
+  tag: "Devices",
+  auth: "device",
+  request: { body: { kind: "json", schema: checkSchema, optional: true } },
+  responses: { 200: { description: "The decision", body: answerSchema } },
+  problems: ["SERVICE_BUSY"],
+  async handler({ tokenHash, body, note }, services) {
+    const answer = await services.checks.checkForUpdate({ tokenHash, reported: body });
+    note(factsOf(answer));
+    return { status: 200, body: answerView(answer, services) };
+  },
+});
+
+function answerView(answer: CheckAnswer, { artifactUrls }: Services): z.input<typeof answerSchema> {
+  if (answer.decision === "none") return answer;
+  const { decision, device, attempt, upgradeId, firmware, pollAfterSeconds } = answer;
+  return {
+    decision,
+    device,
+    attempt,
+    upgradeId,
+    firmware: { ...firmware, url: artifactUrls.sign(firmware.id) },
+    pollAfterSeconds,
+  };
+}
+
+function factsOf(answer: CheckAnswer): Readonly<Record<string, unknown>> {
+  return answer.decision === "none"
+    ? { deviceId: answer.device.id, decision: answer.reason }
+    : { deviceId: answer.device.id, decision: answer.how, attemptId: answer.attempt.id };
+}

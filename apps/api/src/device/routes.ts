@@ -1,0 +1,6 @@
+import type { RouteDefinition } from "../http/route.ts";
+import { checkRoute } from "./check.ts";
+import { reportRoute } from "./reports.ts";
+
+/** What devices call, the most frequent first. */
+export const deviceRoutes: readonly RouteDefinition[] = [checkRoute, reportRoute];

@@ -1,0 +1,122 @@
+import { authenticateOperator, hashToken } from "@ota/domain";
+import type { Services } from "../services.ts";
+import { bearerToken, requiredBearerToken } from "./credentials.ts";
+import { type Exchange, problemFacts } from "./exchange.ts";
+import { readJsonBody } from "./json-body.ts";
+import { problemOf } from "./problem-of.ts";
+import { HttpProblem } from "./problems.ts";
+import { queryOf } from "./query.ts";
+import { type BaseHeaders, baseHeadersOf } from "./response-headers.ts";
+import type { RouteAuth, RouteDefinition, RouteInput, RouteRequest, RouteResult } from "./route.ts";
+import { type FlatHeaders, sendJson, sendProblem } from "./send.ts";
+import { type InputSchemas, validateInput } from "./validate.ts";
+
+/** What all routes are served with. */
+export interface ServeOptions {
+  readonly services: Services;
+  readonly headers: BaseHeaders;
+  readonly bodyLimitBytes: number;
+  readonly bodyTimeoutMs: number;
+}
+
+/** Serves one request of a route, from its credentials to its answer. Never rejects: every error becomes an answer. */
+export type RouteServer = (exchange: Exchange, params: Readonly<Record<string, unknown>>) => Promise<void>;
+
+/** Makes the server of one route. The order of refusals is: credentials, body, fields, and what the handler refuses. */
+export function routeServer(route: RouteDefinition, options: ServeOptions): RouteServer {
+  const headers = baseHeadersOf(route, options.headers);
+  const schemas = schemasOf(route.request);
+  return async (exchange, params) => {
+    if (route.quiet) exchange.keepQuiet();
+    try {
+      const caller = await authenticate(route.auth, exchange, options.services);
+      const body = await readBody(route.request, exchange, options);
+      const input = validateInput(schemas, { params, query: queryOf(exchange.request.url), body });
+      const request = requestOf(exchange, { ...input, ...caller });
+      await answer(exchange, await route.handler(request, options.services), headers);
+    } catch (error) {
+      answerError(exchange, error, headers);
+    }
+  };
+}
+
+/** Answers an error as a problem. After the first byte that can't be done: then the connection is cut, so that the client sees it. */
+export function answerError(exchange: Exchange, error: unknown, headers: FlatHeaders): void {
+  const problem = problemOf(error);
+  exchange.note(problemFacts(problem));
+  if (problem.code === "INTERNAL_ERROR") exchange.log.error({ err: error }, "a request failed unexpectedly");
+  const { response } = exchange;
+  if (response.headersSent) response.destroy();
+  else sendProblem(exchange, problem, headers);
+}
+
+type Caller = Partial<Pick<RouteRequest<RouteInput, "operator">, "actor">> & {
+  readonly tokenHash?: Buffer | undefined;
+};
+
+async function authenticate(auth: RouteAuth, { request }: Exchange, { db }: Services): Promise<Caller> {
+  switch (auth) {
+    case "none":
+      return {};
+    case "device":
+      return { tokenHash: hashToken(requiredBearerToken(request, "the device's token")) };
+    case "device-or-signature": {
+      const token = bearerToken(request);
+      return { tokenHash: token === undefined ? undefined : hashToken(token) };
+    }
+    case "operator":
+      return { actor: await authenticateOperator(db, { key: requiredBearerToken(request, "an operator key") }) };
+  }
+}
+
+function schemasOf({ params, query, body }: RouteInput): InputSchemas {
+  return {
+    ...(params === undefined ? {} : { params }),
+    ...(query === undefined ? {} : { query }),
+    ...(body?.kind === "json" ? { body: body.schema } : {}),
+  };
+}
+
+async function readBody({ body }: RouteInput, { request }: Exchange, options: ServeOptions): Promise<unknown> {
+  if (body === undefined) return undefined;
+  if (body.kind === "stream") {
+    checkStreamType(request.headers["content-type"], body.contentTypes);
+    return undefined;
+  }
+  const { bodyLimitBytes, bodyTimeoutMs } = options;
+  const read = await readJsonBody(request, { maxBytes: body.maxBytes ?? bodyLimitBytes, timeoutMs: bodyTimeoutMs });
+  if (read !== undefined) return read;
+  if (body.optional) return {};
+  throw new HttpProblem("JSON_INVALID", { detail: "A JSON body is required here, and there is none." });
+}
+
+function checkStreamType(type: string | undefined, accepted: readonly string[]): void {
+  if (type === undefined || accepted.includes((type.split(";", 1)[0] ?? "").trim().toLowerCase())) return;
+  throw new HttpProblem("MEDIA_TYPE_UNSUPPORTED", {
+    detail: `Send the file as it is, with Content-Type: ${accepted.join(" or ")}, or with none.`,
+    headers: { Accept: accepted.join(", ") },
+  });
+}
+
+function requestOf(exchange: Exchange, rest: object): RouteRequest<RouteInput, RouteAuth> {
+  return {
+    ...rest,
+    raw: exchange.request,
+    note: (facts: Readonly<Record<string, unknown>>) => exchange.note(facts),
+    get log() {
+      return exchange.log;
+    },
+  } as RouteRequest<RouteInput, RouteAuth>;
+}
+
+async function answer(exchange: Exchange, result: RouteResult, baseHeaders: FlatHeaders): Promise<void> {
+  if (!("stream" in result)) {
+    sendJson(exchange, { ...result, baseHeaders });
+    return;
+  }
+  const { response, requestId } = exchange;
+  response.setHeader("X-Request-Id", requestId);
+  for (let i = 0; i + 1 < baseHeaders.length; i += 2)
+    response.setHeader(baseHeaders[i] ?? "", baseHeaders[i + 1] ?? "");
+  await result.stream(response);
+}

@@ -1,0 +1,63 @@
+import type { z } from "zod";
+import { type FieldProblem, HttpProblem } from "./problems.ts";
+
+/** How many invalid fields are told: the first ones are enough to go on, and the answer stays small. */
+const MAX_FIELD_PROBLEMS = 20;
+
+/** The parts of a request that a schema may describe. */
+export interface InputSchemas {
+  readonly params?: z.ZodType;
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+}
+
+/** The parts of a request as they came. */
+export interface RawInput {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+/**
+ * Validates all parts of a request at once. A part without a schema is empty.
+ *
+ * @throws {HttpProblem} `FIELDS_INVALID` with every invalid field of every part.
+ */
+export function validateInput(schemas: InputSchemas, raw: RawInput): RawInput {
+  const problems: FieldProblem[] = [];
+  const parse = (part: keyof InputSchemas): unknown => {
+    const schema = schemas[part];
+    if (schema === undefined) return part === "body" ? undefined : EMPTY;
+    const parsed = schema.safeParse(raw[part]);
+    if (parsed.success) return parsed.data;
+    for (const issue of parsed.error.issues) problems.push(...fieldProblems(part, issue));
+    return undefined;
+  };
+  const input = { params: parse("params"), query: parse("query"), body: parse("body") };
+  if (problems.length > 0) throw fieldsInvalid(problems);
+  return input;
+}
+
+/** The problem that names invalid fields. */
+export function fieldsInvalid(problems: readonly FieldProblem[]): HttpProblem {
+  const shown = problems.slice(0, MAX_FIELD_PROBLEMS);
+  const names = shown.map(({ field }) => field).join(", ");
+  return new HttpProblem("FIELDS_INVALID", {
+    detail: `${problems.length === 1 ? "This field is" : "These fields are"} not valid: ${names}.`,
+    members: { errors: shown },
+  });
+}
+
+const EMPTY = Object.freeze({});
+
+function fieldProblems(part: string, issue: z.core.$ZodIssue): readonly FieldProblem[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({ field: fieldName(part, [...issue.path, key]), message: "unknown field" }));
+  }
+  return [{ field: fieldName(part, issue.path), message: issue.message }];
+}
+
+/** `body.version`. Parts of the name that came from outside are cut to what a reader needs. */
+function fieldName(part: string, path: readonly PropertyKey[]): string {
+  return [part, ...path].map((step) => String(step).slice(0, 100)).join(".");
+}
