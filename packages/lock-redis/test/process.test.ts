@@ -1,0 +1,54 @@
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { hasRedis, type RedisServer, startRedis, startTcpProxy } from "@ota/testkit";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const packageRoot = fileURLToPath(new URL("..", import.meta.url));
+
+/** Runs a TypeScript file of this package in a process of its own; rejects when that fails or takes 20 s. */
+async function run(file: string, options: { args?: readonly string[]; env?: Record<string, string> } = {}) {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--conditions=@ota/source", file, ...(options.args ?? [])],
+    { cwd: packageRoot, timeout: 20_000, env: { ...options.env, PATH: process.env["PATH"] } },
+  );
+  return stdout;
+}
+
+describe.skipIf(!hasRedis)("a process that uses RedisStore", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  // The lease that is being undone would live for a minute.
+  it("ends by itself, without an unhandled rejection, while a failed acquire is still being undone", async () => {
+    const proxy = await startTcpProxy({ target: server });
+    proxy.dropReplies();
+    const output = await run("test/fixtures/leave-while-undoing.ts", { args: [`redis://${proxy.host}:${proxy.port}`] });
+    expect(output).toBe("LockStoreError\n");
+    await proxy.close();
+  });
+
+  it.each(readdirSync(`${packageRoot}/examples`))("example %s runs", async (example) => {
+    const output = await run(`examples/${example}`, { env: { REDIS_URL: server.url } });
+    expect(output).toMatch(
+      example === "exclusive.ts" ? /held for another \d+ ms\n.*contended\n.*granted\n/ : /: true\n/,
+    );
+  });
+});
+
+describe("README.md", () => {
+  it("shows only code that is in the examples, which run", () => {
+    const readme = readFileSync(`${packageRoot}/README.md`, "utf8");
+    const blocks = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code as string);
+    const examples = readdirSync(`${packageRoot}/examples`).map((file) =>
+      readFileSync(`${packageRoot}/examples/${file}`, "utf8"),
+    );
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const block of blocks) expect(examples.some((example) => example.includes(block))).toBe(true);
+  });
+});
