@@ -1,9 +1,6 @@
-import { withdrawFirmware } from "@ota/domain";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { describeOnDatabases } from "../support/databases.ts";
 import { createFleet, startChecks } from "../support/fleet.ts";
-
-const actor = { kind: "system" } as const;
 
 describeOnDatabases("checkForUpdate", (database) => {
   it("creates the record at the first check and finds it at the next", async () => {

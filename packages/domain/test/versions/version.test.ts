@@ -54,7 +54,8 @@ const INVALID: readonly (readonly [VersionScheme, string])[] = [
 ];
 
 describe("version order", () => {
-  it.each(CHAINS)("%s: %s is the oldest of its chain, and each next one is newer", (scheme, ...chain) => {
+  it.each(CHAINS)("%s: %s is the oldest of its chain, and each next one is newer", (...row) => {
+    const [scheme, ...chain] = row;
     chain.forEach((older, index) => {
       for (const newer of chain.slice(index + 1)) {
         expect(compareVersions(scheme, older, newer), `${older} < ${newer}`).toBeLessThan(0);

@@ -1,0 +1,141 @@
+import { type Case, closed, running } from "./case.ts";
+
+export const ATTEMPT_CASES: readonly Case[] = [
+  {
+    title: "after a failure the same firmware is offered again, but not at once",
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["failed", 9]])],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "ten minutes after a failure the next attempt is due",
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["failed", 11]])],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "the pause doubles with each attempt",
+    firmware: [running("2.0.0")],
+    records: [
+      closed("2.0.0", [
+        ["failed", 50],
+        ["timed_out", 19],
+      ]),
+    ],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "twenty minutes after the second failure the third attempt is due",
+    firmware: [running("2.0.0")],
+    records: [
+      closed("2.0.0", [
+        ["failed", 50],
+        ["timed_out", 21],
+      ]),
+    ],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "after three attempts a firmware is not offered again",
+    firmware: [running("2.0.0")],
+    records: [
+      closed("2.0.0", [
+        ["failed", 900],
+        ["timed_out", 800],
+        ["cancelled", 700],
+      ]),
+    ],
+    expect: "none ATTEMPTS_EXHAUSTED",
+  },
+  {
+    title: "after an operator's reset three more attempts may follow, and the first at once",
+    firmware: [running("2.0.0")],
+    records: [
+      closed(
+        "2.0.0",
+        [
+          ["failed", 9],
+          ["failed", 5],
+          ["failed", 1],
+        ],
+        { forgiven: 3 },
+      ),
+    ],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "attempts after an operator's reset count",
+    firmware: [running("2.0.0")],
+    records: [
+      closed(
+        "2.0.0",
+        [
+          ["failed", 90],
+          ["failed", 80],
+          ["failed", 70],
+          ["failed", 1],
+        ],
+        { forgiven: 3 },
+      ),
+    ],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "superseded attempts do not count",
+    firmware: [running("2.0.0")],
+    records: [
+      closed("2.0.0", [
+        ["superseded", 3],
+        ["superseded", 2],
+        ["superseded", 1],
+      ]),
+    ],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "a device that fell back is eligible again",
+    device: { runs: "1.0.0", confirmed: "2.0.0" },
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["succeeded", 60]])],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "a device that has just succeeded by its word has time to restart",
+    device: { runs: "1.0.0", confirmed: "2.0.0" },
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["succeeded", 2]])],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "a device that falls back every time is left alone in the end",
+    device: { runs: "1.0.0", confirmed: "2.0.0" },
+    firmware: [running("2.0.0")],
+    records: [
+      closed("2.0.0", [
+        ["succeeded", 900],
+        ["succeeded", 800],
+        ["succeeded", 700],
+      ]),
+    ],
+    expect: "none ATTEMPTS_EXHAUSTED",
+  },
+  {
+    title: "a firmware that failed too often makes way for the next best",
+    device: { runs: "1.0.0" },
+    firmware: [running("2.0.0"), running("1.5.0")],
+    records: [
+      closed("2.0.0", [
+        ["failed", 900],
+        ["failed", 800],
+        ["failed", 700],
+      ]),
+    ],
+    expect: "offer 1.5.0",
+  },
+  {
+    title: "attempts on another firmware do not count",
+    firmware: [running("2.0.0"), running("1.0.0")],
+    records: [closed("1.0.0", [["failed", 3]])],
+    expect: "offer 2.0.0",
+  },
+];

@@ -1,0 +1,166 @@
+import { type Case, paused, running, without } from "./case.ts";
+
+export const OFFER_CASES: readonly Case[] = [
+  {
+    title: "a device that runs an older version is offered the newest",
+    device: { runs: "1.0.0" },
+    firmware: [running("1.0.0"), running("2.0.0"), running("1.5.0")],
+    expect: "offer 2.0.0 1.5.0",
+  },
+  {
+    title: "a device that never said what it runs is offered the newest",
+    firmware: [running("1.0.0"), running("2.0.0")],
+    expect: "offer 2.0.0 1.0.0",
+  },
+  {
+    title: "a device that runs the newest version is offered nothing",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0"), running("2.0.0")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "another spelling of the version it runs is the version it runs",
+    device: { runs: "v2.0.0+build.7" },
+    firmware: [running("2.0.0+build.9")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "a pre-release is older than its release",
+    device: { runs: "2.0.0-rc.1" },
+    firmware: [running("2.0.0")],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "dotted versions are ordered by number, part by part",
+    scheme: "dotted",
+    device: { runs: "1.9" },
+    firmware: [running("1.10"), running("1.2.99")],
+    expect: "offer 1.10",
+  },
+  {
+    title: "dotted versions that differ in trailing zeros are one version",
+    scheme: "dotted",
+    device: { runs: "1.0.0.0" },
+    firmware: [running("1.0")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "a downgrade is refused",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0")],
+    expect: "none DOWNGRADE_REFUSED",
+  },
+  {
+    title: "a downgrade is offered where the rollout allows it",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] })],
+    expect: "offer 1.0.0",
+  },
+  {
+    title: "the version it runs is not offered, even where downgrades are allowed",
+    device: { runs: "1.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] })],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "a version that is none in the product's scheme is not guessed at",
+    device: { runs: "factory-image" },
+    firmware: [running("2.0.0")],
+    expect: "none UNKNOWN_VERSION",
+  },
+  {
+    title: "an invalid version is not replaced by the last confirmed one",
+    device: { runs: "garbage", confirmed: "1.0.0" },
+    firmware: [running("2.0.0")],
+    expect: "none UNKNOWN_VERSION",
+  },
+  {
+    title: "the last confirmed install counts while the device reports no version",
+    device: { confirmed: "2.0.0" },
+    firmware: [running("1.0.0"), running("2.0.0")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "the reported version counts more than the last confirmed install",
+    device: { runs: "1.0.0", confirmed: "2.0.0" },
+    firmware: [running("2.0.0")],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "a blocked device is offered nothing",
+    device: { runs: "1.0.0", blocked: true },
+    firmware: [running("2.0.0")],
+    expect: "none DEVICE_BLOCKED",
+  },
+  {
+    title: "without any firmware there is nothing to offer",
+    device: { runs: "1.0.0" },
+    firmware: [],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a draft is offered to nobody",
+    firmware: [running("2.0.0", { state: "draft" })],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a released firmware without a rollout is offered to nobody",
+    firmware: [running("2.0.0", without)],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a withdrawn firmware is not offered, and the next best is",
+    device: { runs: "1.0.0" },
+    firmware: [running("2.0.0", { state: "withdrawn", rollouts: [{ state: "stopped" }] }), running("1.5.0")],
+    expect: "offer 1.5.0",
+  },
+  {
+    title: "a withdrawn firmware is not offered, even where its rollout still runs",
+    firmware: [running("2.0.0", { state: "withdrawn" })],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a finished rollout offers nothing any more",
+    firmware: [running("2.0.0", { rollouts: [{ state: "finished" }] })],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a stopped rollout offers nothing any more",
+    firmware: [running("2.0.0", { rollouts: [{ state: "stopped" }] })],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a draft of a rollout offers nothing yet",
+    firmware: [running("2.0.0", { rollouts: [{ state: "draft" }] })],
+    expect: "none NO_FIRMWARE",
+  },
+  {
+    title: "a paused rollout offers nothing",
+    device: { runs: "1.0.0" },
+    firmware: [running("2.0.0", paused)],
+    expect: "none ROLLOUT_PAUSED",
+  },
+  {
+    title: "while the newest is paused the next best is offered",
+    device: { runs: "1.0.0" },
+    firmware: [running("2.0.0", paused), running("1.5.0")],
+    expect: "offer 1.5.0",
+  },
+  {
+    title: "a firmware is offered by another rollout where one is paused",
+    firmware: [running("2.0.0", { rollouts: [{ state: "paused" }, {}] })],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "priority counts more than the version",
+    device: { runs: "1.0.0" },
+    firmware: [running("3.0.0"), running("2.0.0", { rollouts: [{ priority: 5 }] })],
+    expect: "offer 2.0.0 3.0.0",
+  },
+  {
+    title: "a device waiting for a paused rollout is told so, not that it is up to date with an old one",
+    device: { runs: "1.0.0" },
+    firmware: [running("1.0.0"), running("2.0.0", paused)],
+    expect: "none ROLLOUT_PAUSED",
+  },
+];

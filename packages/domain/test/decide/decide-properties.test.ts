@@ -1,0 +1,196 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bucketOf } from "../../src/decide/bucket.ts";
+import { type Decision, decideUpdate } from "../../src/decide/decide-update.ts";
+import { compareVersions } from "../../src/versions/version.ts";
+import { LIVE_ATTEMPT_STATES, TERMINAL_ATTEMPT_STATES } from "../../src/vocabulary.ts";
+import type { Case, GivenAttempt, GivenFirmware } from "./cases/case.ts";
+import { describeDecision, factsOfCase } from "./facts-of-case.ts";
+
+const VERSIONS = ["1.0.0", "1.1.0", "1.2.0-rc.1", "1.2.0", "2.0.0", "2.1.0"] as const;
+const HARDWARE = ["A", "B"] as const;
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+/** In one of four cases only, so that most situations come to an offer. */
+const seldom = <T>(value: fc.Arbitrary<T>) =>
+  fc.nat({ max: 3 }).chain((dice) => (dice === 0 ? value : fc.constant(undefined)));
+
+const rollout = fc.record({
+  state: fc.constantFrom("running", "running", "running", "paused", "finished", "stopped"),
+  channel: fc.constantFrom("stable", "stable", "beta"),
+  priority: fc.nat({ max: 2 }),
+  percentageBasisPoints: fc.constantFrom(10_000, 10_000, 5_000, 0),
+  allowDowngrade: fc.boolean(),
+});
+const firmwareOf = (version: string): fc.Arbitrary<GivenFirmware> =>
+  fc
+    .record({
+      state: fc.constantFrom("released", "released", "released", "withdrawn"),
+      hardware: seldom(fc.subarray([...HARDWARE])),
+      requires: seldom(fc.constantFrom(...VERSIONS)),
+      rollouts: fc.array(rollout, { minLength: 1, maxLength: 2 }),
+    })
+    .map(
+      ({ requires, hardware = [], ...rest }) =>
+        ({ version, hardware, ...rest, ...(requires === undefined ? {} : { requires }) }) as const,
+    );
+
+const terminal: fc.Arbitrary<GivenAttempt> = fc.record({
+  state: fc.constantFrom(...TERMINAL_ATTEMPT_STATES),
+  closedMinutesAgo: fc.nat({ max: 60 }),
+});
+
+const situation: fc.Arbitrary<Case> = fc
+  .subarray([...VERSIONS], { minLength: 1 })
+  .chain((versions) =>
+    fc.record({
+      firmware: fc.tuple(...versions.map(firmwareOf)),
+      runs: optional(fc.constantFrom(...VERSIONS, "1.0.0", "1.0.0", "1.0.5", "1.0.5", "3.0.0", "nonsense")),
+      confirmed: optional(fc.constantFrom(...VERSIONS)),
+      hardware: optional(fc.constantFrom(...HARDWARE)),
+      channel: fc.constantFrom("stable", "stable", "beta"),
+      blocked: fc.nat({ max: 9 }).map((dice) => dice === 0),
+      records: fc.tuple(...versions.map(() => seldom(fc.array(terminal, { maxLength: 4 })))),
+      live: seldom(
+        fc.record({ at: fc.nat({ max: versions.length - 1 }), state: fc.constantFrom(...LIVE_ATTEMPT_STATES) }),
+      ),
+    }),
+  )
+  .map(({ firmware, records, live, runs, confirmed, hardware, ...device }) => ({
+    title: "generated",
+    expect: "",
+    firmware,
+    device: {
+      ...device,
+      ...(runs === undefined ? {} : { runs }),
+      ...(confirmed === undefined ? {} : { confirmed }),
+      ...(hardware === undefined ? {} : { hardware }),
+    },
+    records: records
+      .map((attempts = [], index) => ({
+        firmware: firmware[index]?.version as string,
+        attempts: live?.at === index ? [...attempts, { state: live.state }] : attempts,
+      }))
+      .filter(({ attempts }) => attempts.length > 0),
+  }));
+
+function offered(decision: Decision) {
+  return decision.outcome === "offer" ? decision.candidates : [];
+}
+
+const RUNS = { numRuns: 2_000 };
+
+describe("decideUpdate, in any situation", () => {
+  it("decides the same from the same facts", () => {
+    fc.assert(
+      fc.property(situation, (given) => {
+        expect(decideUpdate(factsOfCase(given))).toEqual(decideUpdate(factsOfCase(given)));
+      }),
+      RUNS,
+    );
+  });
+
+  it("decides the same in whatever order the catalog and the history come", () => {
+    fc.assert(
+      fc.property(situation, fc.infiniteStream(fc.nat()), (given, dice) => {
+        const shuffle = <T>(list: readonly T[]): T[] =>
+          list
+            .map((item) => [dice.next().value as number, item] as const)
+            .sort(([a], [b]) => a - b)
+            .map(([, item]) => item);
+        const facts = factsOfCase(given);
+        const shuffled = { ...facts, ...factsOfCase(given, shuffle) };
+        expect(describeDecision(decideUpdate(shuffled), shuffled)).toBe(describeDecision(decideUpdate(facts), facts));
+      }),
+      RUNS,
+    );
+  });
+
+  it("never offers a downgrade that the rollout does not allow", () => {
+    let offers = 0;
+    fc.assert(
+      fc.property(situation, (given) => {
+        const runs = given.device?.runs ?? given.device?.confirmed;
+        for (const { firmware, rollout } of offered(decideUpdate(factsOfCase(given)))) {
+          offers += 1;
+          if (runs !== undefined && !rollout.allowDowngrade) {
+            expect(compareVersions("semver", firmware.version, runs)).toBeGreaterThan(0);
+          }
+        }
+      }),
+      RUNS,
+    );
+    // A property of nothing proves nothing.
+    expect(offers).toBeGreaterThan(RUNS.numRuns / 10);
+  });
+
+  it("never offers the version that the device runs, nor anything when it runs nonsense", () => {
+    fc.assert(
+      fc.property(situation, (given) => {
+        const runs = given.device?.runs ?? given.device?.confirmed;
+        const candidates = offered(decideUpdate(factsOfCase(given)));
+        if (runs === "nonsense") expect(candidates).toEqual([]);
+        for (const { firmware } of candidates) {
+          if (runs !== undefined) expect(compareVersions("semver", firmware.version, runs)).not.toBe(0);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it("never offers what is withdrawn, paused, for other hardware or another channel, or what its requirement forbids", () => {
+    fc.assert(
+      fc.property(situation, (given) => {
+        const facts = factsOfCase(given);
+        const runs = given.device?.runs ?? given.device?.confirmed;
+        for (const { firmware, rollout } of offered(decideUpdate(facts))) {
+          expect(firmware.state).toBe("released");
+          expect(rollout.state).toBe("running");
+          expect(rollout.channel).toBe(facts.device.channel);
+          if (firmware.hardwareRevisions.length > 0) {
+            expect(firmware.hardwareRevisions).toContain(facts.device.hardwareRevision);
+          }
+          if (runs !== undefined && firmware.requiresVersion !== null) {
+            expect(compareVersions("semver", runs, firmware.requiresVersion)).toBeGreaterThanOrEqual(0);
+          }
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it("never opens a second attempt beside an open one", () => {
+    fc.assert(
+      fc.property(situation, (given) => {
+        const facts = factsOfCase(given);
+        const decision = decideUpdate(facts);
+        const live = facts.history.records.some(({ attempts }) => attempts.at(-1)?.closedAt === null);
+        if (live && decision.outcome === "offer") expect(decision.ends).toBeDefined();
+      }),
+      RUNS,
+    );
+  });
+});
+
+describe("bucketOf", () => {
+  it("lets a growing percentage only add devices", () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 1n, max: 2n ** 62n }),
+        fc.bigInt({ min: 1n, max: 2n ** 62n }),
+        (rolloutId, deviceId) => {
+          const bucket = bucketOf(rolloutId, deviceId);
+          expect(bucket).toBe(bucketOf(rolloutId, deviceId));
+          expect(bucket).toBeGreaterThanOrEqual(0);
+          expect(bucket).toBeLessThan(10_000);
+        },
+      ),
+    );
+  });
+
+  it("spreads devices evenly", () => {
+    const buckets = Array.from({ length: 20_000 }, (_, device) => bucketOf(7n, BigInt(device)));
+    const share = buckets.filter((bucket) => bucket < 1_000).length / buckets.length;
+    expect(share).toBeGreaterThan(0.09);
+    expect(share).toBeLessThan(0.11);
+  });
+});
