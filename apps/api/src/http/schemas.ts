@@ -40,7 +40,7 @@ export const timeSchema: z.ZodISODateTime = z.iso.datetime();
 
 /** An error document as RFC 9457 has it, with our members. */
 export const problemSchema = z
-  .object({
+  .looseObject({
     type: z.string().meta({ description: "Where the problem is described, relative to the service." }),
     title: z.string(),
     status: z.int(),

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import {
+  type CreateDocumentOptions,
   createDocument,
   type ZodOpenApiObject,
   type ZodOpenApiOperationObject,
@@ -36,7 +37,7 @@ export function openApiDocument(routes: readonly RouteDefinition[], options: Ope
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
   }
-  return createDocument({
+  const document: ZodOpenApiObject = {
     openapi: "3.1.1",
     info: {
       title: "OTA service",
@@ -48,8 +49,14 @@ export function openApiDocument(routes: readonly RouteDefinition[], options: Ope
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: { securitySchemes: SECURITY_SCHEMES },
-  });
+  };
+  return createDocument(document, { override: openAnswers });
 }
+
+/** An answer may gain fields with any release: a client that is made of the document must not refuse them. */
+const openAnswers: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, io }) => {
+  if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+};
 
 const INTRODUCTION = `
 A device asks whether there is firmware for it; the service answers with exactly one upgrade record per device and firmware.

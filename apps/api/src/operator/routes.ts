@@ -1,6 +1,7 @@
 import type { RouteDefinition } from "../http/route.ts";
 import { auditRoutes } from "./audit.ts";
 import { deviceRoutes } from "./devices.ts";
+import { explainRoute } from "./explain.ts";
 import { firmwareRoutes } from "./firmware.ts";
 import { operatorKeyRoutes } from "./operator-keys.ts";
 import { productRoutes } from "./products.ts";
@@ -11,6 +12,7 @@ export const operatorRoutes: readonly RouteDefinition[] = [
   ...productRoutes,
   ...firmwareRoutes,
   ...deviceRoutes,
+  explainRoute,
   ...upgradeRoutes,
   ...operatorKeyRoutes,
   ...auditRoutes,

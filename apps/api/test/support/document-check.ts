@@ -74,7 +74,19 @@ function findOperation({ method, path }: Answered): FoundOperation | undefined {
 }
 
 const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }));
-ajv.addSchema(document, "document");
+ajv.addSchema(closed(document), "document");
+
+/**
+ * The document with every object closed that it leaves open: clients must take a field that they don't know, but here one
+ * that is not described is a fault.
+ */
+function closed<Node>(node: Node): Node {
+  if (Array.isArray(node)) return node.map(closed) as Node;
+  if (typeof node !== "object" || node === null) return node;
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, closed(value)]));
+  if ("properties" in copy && !("additionalProperties" in copy)) copy["additionalProperties"] = false;
+  return copy as Node;
+}
 
 /** By a JSON Pointer into the document, so that its `$ref`s lead where they lead there. */
 function validator(steps: readonly string[]): ValidateFunction {

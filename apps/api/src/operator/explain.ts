@@ -1,0 +1,84 @@
+import { type Explanation, explainDevice, LIVE_ATTEMPT_STATES, NONE_REASONS, ROLLOUT_STATES } from "@ota/domain";
+import { z } from "zod";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { attemptIdSchema, productNameSchema, publicIdSchema } from "../http/schemas.ts";
+
+const firmwareRefSchema = z.object({ firmwareId: publicIdSchema, version: z.string() });
+
+const explanationSchema = z
+  .object({
+    device: z.object({
+      id: publicIdSchema,
+      serial: z.string(),
+      product: productNameSchema,
+      channel: z.string(),
+      hardwareRevision: z.string().nullable(),
+      blocked: z.boolean(),
+      reportedVersion: z.string().nullable(),
+      confirmedVersion: z.string().nullable(),
+      runs: z
+        .discriminatedUnion("known", [
+          z.object({ known: z.literal("version"), version: z.string() }),
+          z.object({ known: z.literal("unknown") }),
+          z.object({ known: z.literal("invalid") }),
+        ])
+        .meta({
+          description:
+            "What the device is taken to run: a version; unknown, where nothing was ever reported; or invalid.",
+        }),
+    }),
+    decision: z.discriminatedUnion("decision", [
+      z.object({ decision: z.literal("update"), ...firmwareRefSchema.shape }),
+      z.object({ decision: z.literal("none"), reason: z.enum(NONE_REASONS) }),
+    ]),
+    live: z
+      .object({ attemptId: attemptIdSchema, state: z.enum(LIVE_ATTEMPT_STATES), version: z.string() })
+      .nullable()
+      .meta({ description: "The open attempt." }),
+    candidates: z
+      .array(
+        z.object({
+          rolloutId: publicIdSchema,
+          rolloutState: z.enum(ROLLOUT_STATES),
+          channel: z.string(),
+          priority: z.int(),
+          target: firmwareRefSchema.meta({ description: "The firmware that the rollout is for." }),
+          offers: firmwareRefSchema.meta({
+            description: "What the device would get: the target, or a step towards it.",
+          }),
+          attempts: z.int().meta({ description: "On the record of the device and that firmware, so far." }),
+          reason: z.enum(NONE_REASONS).nullable().meta({ description: "Why it is not offered; null: it could be." }),
+        }),
+      )
+      .meta({ description: "Every rollout that is no draft, best first." }),
+  })
+  .meta({ id: "Explanation" });
+
+/** Why a device gets what it gets: the answer to the question that every operator has. */
+export const explainRoute: RouteDefinition = defineRoute({
+  method: "GET",
+  path: "/v1/devices/{deviceId}/explanation",
+  operationId: "explainDevice",
+  summary: "Explain what a device gets and why",
+  description:
+    "Decides as a check by this device would now, by the same rules on the same data, and gives every candidate with the " +
+    "reason why it is not offered. Nothing is changed.",
+  tag: "Fleet",
+  auth: "operator",
+  request: { params: z.strictObject({ deviceId: publicIdSchema }) },
+  responses: { 200: { description: "The decision with its reasons", body: explanationSchema } },
+  problems: ["NOT_FOUND"],
+  async handler({ params }, { db }) {
+    return { status: 200, body: explanationView(await explainDevice(db, params)) };
+  },
+});
+
+function explanationView({ device, decision, live, candidates }: Explanation): z.input<typeof explanationSchema> {
+  const { runs } = device;
+  return {
+    device: { ...device, runs: typeof runs === "string" ? { known: runs } : { known: "version", ...runs } },
+    decision,
+    live: live ?? null,
+    candidates: candidates.map((candidate) => ({ ...candidate, reason: candidate.reason ?? null })),
+  };
+}
