@@ -36,39 +36,32 @@ export async function openPglite(): Promise<TestDatabase> {
   };
 }
 
-/**
- * Runs the same cases on both kinds of database. All blocks of a test file share one database of each kind, because
- * opening PGlite takes seconds: cases make records with names of their own.
- */
-export function describeOnDatabases(unit: string, cases: (database: () => TestDatabase) => void): void {
-  describe.skipIf(!hasPostgres)(`${unit} on PostgreSQL`, () => cases(sharedDatabase(openPostgres)));
-  describe(`${unit} on PGlite`, () => cases(sharedDatabase(openPglite)));
+/** A group of cases that can run on each kind of database. Records have names of their own, so that groups share one. */
+export type Cases = (database: () => TestDatabase) => void;
+
+/** Names the cases of a unit, for a test file to run on a database. */
+export function casesOn(unit: string, cases: Cases): Cases {
+  return (database) => describe(unit, () => cases(database));
 }
 
-/** Runs the cases on PostgreSQL alone, on the database that the test file shares. */
-export function describeOnPostgres(unit: string, cases: (database: () => TestDatabase) => void): void {
-  describe.skipIf(!hasPostgres)(`${unit} on PostgreSQL`, () => cases(sharedDatabase(openPostgres)));
+/** Runs the same cases on both kinds of database. Use it once in a test file: opening PGlite takes seconds. */
+export function describeOnDatabases(unit: string, cases: Cases): void {
+  describe.skipIf(!hasPostgres)(`${unit} on PostgreSQL`, () => cases(freshDatabase(openPostgres)));
+  describe(`${unit} on PGlite`, () => cases(freshDatabase(openPglite)));
 }
 
-const opened = new Map<() => Promise<TestDatabase>, Promise<TestDatabase>>();
-const users = new Map<() => Promise<TestDatabase>, number>();
-
-/** Opened by the first block that needs it, closed after the last one; blocks are counted while the file is collected. */
-function sharedDatabase(open: () => Promise<TestDatabase>): () => TestDatabase {
+/** Opens a database before the tests of the enclosing block, and closes it after them. */
+export function freshDatabase(open: () => Promise<TestDatabase>): () => TestDatabase {
   let database: TestDatabase | undefined;
-  users.set(open, (users.get(open) ?? 0) + 1);
   beforeAll(async () => {
-    const opening = opened.get(open) ?? open();
-    opened.set(open, opening);
-    database = await opening;
-  });
-  afterAll(async () => {
-    const left = (users.get(open) ?? 1) - 1;
-    users.set(open, left);
-    if (left === 0) await database?.close();
-  });
+    database = await open();
+  }, OPEN_TIMEOUT_MS);
+  afterAll(() => database?.close());
   return () => {
     if (database === undefined) throw new Error("The database is open only while tests run.");
     return database;
   };
 }
+
+/** PGlite compiles and initialises itself for seconds of processor time, which a busy machine stretches. */
+const OPEN_TIMEOUT_MS = 180_000;

@@ -15,13 +15,13 @@ const semverText = fc
   .map(([major, minor, patch, tail]) => `${major}.${minor}.${patch}${tail}`);
 const textOf = { semver: semverText, dotted: dottedText } as const;
 
-/** Each row is a chain from older to newer. */
-const CHAINS: readonly (readonly [VersionScheme, ...string[]])[] = [
-  ["semver", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1"],
-  ["semver", "1.9.0", "1.10.0", "2.0.0"],
-  ["dotted", "1.9", "1.10", "1.10.1", "2"],
-  ["dotted", "0", "0.1", "1.0.1", "20240131.2", "20240131.10"],
-  ["dotted", "1.9007199254740992", "1.9007199254740993", "1.90071992547409920"],
+/** Each from older to newer. */
+const CHAINS: readonly { readonly scheme: VersionScheme; readonly chain: readonly string[] }[] = [
+  { scheme: "semver", chain: ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0"] },
+  { scheme: "semver", chain: ["1.9.0", "1.10.0", "2.0.0"] },
+  { scheme: "dotted", chain: ["1.9", "1.10", "1.10.1", "2"] },
+  { scheme: "dotted", chain: ["0", "0.1", "1.0.1", "20240131.2", "20240131.10"] },
+  { scheme: "dotted", chain: ["1.9007199254740992", "1.9007199254740993", "1.90071992547409920"] },
 ];
 
 const SAME: readonly (readonly [VersionScheme, string, string])[] = [
@@ -54,8 +54,7 @@ const INVALID: readonly (readonly [VersionScheme, string])[] = [
 ];
 
 describe("version order", () => {
-  it.each(CHAINS)("%s: %s is the oldest of its chain, and each next one is newer", (...row) => {
-    const [scheme, ...chain] = row;
+  it.each(CHAINS)("$scheme: each of $chain is newer than those before it", ({ scheme, chain }) => {
     chain.forEach((older, index) => {
       for (const newer of chain.slice(index + 1)) {
         expect(compareVersions(scheme, older, newer), `${older} < ${newer}`).toBeLessThan(0);

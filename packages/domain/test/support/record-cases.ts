@@ -1,0 +1,29 @@
+import { auditCases } from "../audit.cases.ts";
+import { artifactCases, deviceArtifactCases } from "../catalog/artifacts.cases.ts";
+import { firmwareCases } from "../catalog/firmware.cases.ts";
+import { productCases } from "../catalog/products.cases.ts";
+import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
+import { deviceCases } from "../devices/devices.cases.ts";
+import { upgradeCases } from "../devices/upgrades.cases.ts";
+import { installationCases } from "../installation.cases.ts";
+import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
+import { pageCases } from "../pages.cases.ts";
+import { constraintCases } from "../schema/constraints.cases.ts";
+import type { Cases } from "./databases.ts";
+
+/** Every case that must hold on each kind of database. They share one database: opening PGlite takes seconds. */
+export const RECORD_CASES: readonly Cases[] = [
+  installationCases,
+  productCases,
+  firmwareCases,
+  releaseCases,
+  withdrawCases,
+  artifactCases,
+  deviceArtifactCases,
+  deviceCases,
+  upgradeCases,
+  operatorKeyCases,
+  auditCases,
+  pageCases,
+  constraintCases,
+];
