@@ -34,7 +34,7 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 function reportMissing(): void {
   const missing = [...(hasRedis ? [] : ["redis-server"]), ...(hasPostgres ? [] : ["PostgreSQL"])];
   if (missing.length === 0) return;
-  const message = `${missing.join(" and ")} not found, so the tests that need it are SKIPPED: apt-get install -y redis-server postgresql`;
+  const message = `${missing.join(" and ")} not found, so tests are SKIPPED: apt-get install -y redis-server postgresql`;
   if (process.env["CI"] === "true") throw new Error(message);
   console.warn(`\n!!! ${message}\n`);
 }

@@ -125,6 +125,19 @@ describe.skipIf(!hasRedis)("startTcpProxy", () => {
     expect(socket.received).toBe("+OK\r\n");
   });
 
+  test("hold() holds both directions", async () => {
+    const subscriber = await open();
+    await subscriber.ask("SUBSCRIBE news");
+    proxy.hold();
+    subscriber.received = "";
+    subscriber.send("PING");
+    await redis.cli("PUBLISH", "news", "today");
+    await quiet();
+    expect(subscriber.received).toBe("");
+    proxy.resume();
+    await vi.waitFor(() => expect(subscriber.received).toMatch(/today[\s\S]*pong/i));
+  });
+
   test("hold() holds new connections too", async () => {
     proxy.hold();
     const socket = await open();
@@ -144,6 +157,7 @@ describe.skipIf(!hasRedis)("startTcpProxy", () => {
     socket.send("SET key value");
     await vi.waitFor(async () => expect(await redis.cli("GET", "key")).toBe("value"));
     await quiet();
+    expect(socket.received).toBe("");
     proxy.resume();
     expect(await socket.ask("ECHO next")).toBe("$4\r\nnext");
   });
