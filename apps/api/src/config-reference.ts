@@ -31,3 +31,18 @@ function entryOf(name: string, variable: Variable): string {
     ...(variable.secret ? ["- Secret: never logged or shown."] : []),
   ].join("\n");
 }
+
+/** All environment variables in short, for the command line. */
+export function helpText(): string {
+  const lines = VARIABLE_GROUPS.flatMap((group) => [
+    `${group}:`,
+    ...Object.entries<Variable>(VARIABLES)
+      .filter(([, variable]) => variable.group === group)
+      .map(
+        ([name, { accepts, default: text, defaultText }]) =>
+          `  ${name.padEnd(34)}${accepts}; default: ${text ?? defaultText}`,
+      ),
+    "",
+  ]);
+  return ["Environment variables (docs/configuration.md says what each of them does):", "", ...lines].join("\n");
+}

@@ -75,7 +75,7 @@ export class ConfigError extends Error {
  *
  * @throws {ConfigError} naming every variable that is wrong, not only the first. Values of secrets are not repeated.
  */
-export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, problems } = readVariables(environment);
   if (values.DATABASE_URL !== undefined && values.OTA_URL_SIGNING_KEY === undefined) {
     problems.push(
@@ -153,9 +153,4 @@ function readVariables(environment: NodeJS.ProcessEnv): { values: Values; proble
       problems.push(`${name} must be ${variable.accepts}${variable.secret ? "" : `, but is ${JSON.stringify(text)}`}`);
   }
   return { values: values as Values, problems };
-}
-
-/** The environment as it is, to be handed on to a service that is started as another process. */
-export function processEnvironment(): NodeJS.ProcessEnv {
-  return process.env;
 }

@@ -1,0 +1,71 @@
+import { parseArgs } from "node:util";
+import { processEnvironment, readConfig } from "./config.ts";
+import { helpText } from "./config-reference.ts";
+import { createLogger, standardOutput } from "./logging.ts";
+import { createOperatorKeyByCommand } from "./operator-key-command.ts";
+import { runService } from "./run-service.ts";
+import { startFailure } from "./start-failure.ts";
+import { serviceVersion } from "./version.ts";
+
+const USAGE = `Usage: main.js                                      run the service
+       main.js operator-key create --name <name>    make an operator key and print it (with DATABASE_URL)
+       main.js --help | --version
+`;
+
+await main(process.argv.slice(2));
+
+/** Sets the exit code: 0 done, 1 failed, 2 not understood. */
+async function main(args: string[]): Promise<void> {
+  const command = parse(args);
+  if (command === undefined) {
+    process.stderr.write(USAGE);
+    process.exitCode = 2;
+    return;
+  }
+  if (command.kind === "print") {
+    process.stdout.write(command.text);
+    return;
+  }
+  try {
+    const config = readConfig(processEnvironment());
+    if (command.kind === "create-key") {
+      process.stdout.write(`${await createOperatorKeyByCommand(config, command.name)}\n`);
+      return;
+    }
+    const output = standardOutput();
+    const logger = createLogger({ level: config.logLevel, destination: output });
+    try {
+      process.exitCode = await runService(config, logger);
+    } finally {
+      output.flushSync();
+    }
+  } catch (error) {
+    process.stderr.write(`${startFailure(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+type Command =
+  | { readonly kind: "serve" }
+  | { readonly kind: "create-key"; readonly name: string }
+  | { readonly kind: "print"; readonly text: string };
+
+/** `undefined`: not understood. */
+function parse(args: string[]): Command | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { help: { type: "boolean", short: "h" }, version: { type: "boolean" }, name: { type: "string" } },
+    });
+    const { help, version, name } = values;
+    if (help) return { kind: "print", text: `${USAGE}\n${helpText()}` };
+    if (version) return { kind: "print", text: `${serviceVersion}\n` };
+    const words = positionals.join(" ");
+    if (words === "" && name === undefined) return { kind: "serve" };
+    return words === "operator-key create" && name !== undefined ? { kind: "create-key", name } : undefined;
+  } catch {
+    // parseArgs throws on an option that it does not know.
+    return undefined;
+  }
+}

@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { createUpdateChecks, installationId } from "@ota/domain";
+import type { Logger } from "pino";
+import { createApp } from "./app.ts";
+import { createArtifactUrls } from "./artifacts/artifact-urls.ts";
+import { DiskArtifactStore } from "./artifacts/disk-artifact-store.ts";
+import type { Config } from "./config.ts";
+import type { OpenDatabase } from "./database.ts";
+import { createHealth } from "./health.ts";
+import { createHttpServer } from "./http/server.ts";
+import type { ServiceKeys } from "./keys.ts";
+import { openLocks } from "./locks.ts";
+import { drainServer, runShutdown, type ShutdownStep } from "./shutdown.ts";
+import { serviceVersion } from "./version.ts";
+
+/** The service while it runs. */
+export interface RunningService {
+  /** Where clients reach it, without a trailing slash. */
+  readonly url: string;
+  /**
+   * Stops accepting, lets requests in flight finish within the limit of the configuration, writes what is in memory only,
+   * and closes everything that {@link startService} has opened. The database belongs to the caller.
+   */
+  stop(): Promise<"clean" | "with-errors">;
+}
+
+/** What {@link startService} starts from. */
+export interface StartOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly database: OpenDatabase;
+  readonly keys: ServiceKeys;
+}
+
+/** Starts the service on an open database; resolves when it listens. Nothing stays open when it cannot start. */
+export async function startService(options: StartOptions): Promise<RunningService> {
+  // The last opened is the first closed.
+  const steps: ShutdownStep[] = [];
+  try {
+    const url = await start(options, (step) => steps.unshift(step));
+    return { url, stop: () => runShutdown(steps, options.logger) };
+  } catch (error) {
+    await runShutdown(steps, options.logger);
+    throw error;
+  }
+}
+
+async function start(options: StartOptions, onStop: (step: ShutdownStep) => void): Promise<string> {
+  const { config, logger, database, keys } = options;
+  const artifacts = await DiskArtifactStore.open({
+    directory: config.artifacts.directory,
+    installationId: await installationId(database.db),
+  });
+
+  const locks = await openLocks({ ...config.locks, logger });
+  onStop({ name: "close the lock store", run: () => locks.close() });
+  const checks = createUpdateChecks({
+    db: database.db,
+    locks: locks.factory,
+    logger,
+    settings: checkSettings(config),
+  });
+  onStop({ name: "write last-seen times", run: () => checks.close() });
+
+  const server = createHttpServer(config.http);
+  const address = await listen(server, config.http);
+  onStop({ name: "drain the server", run: () => drain(server, options) });
+  const publicUrl = config.http.publicUrl ?? address;
+  const app = createApp({
+    services: {
+      db: database.db,
+      checks,
+      artifacts,
+      artifactUrls: createArtifactUrls({ publicUrl, key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
+      health: createHealth({
+        probeDatabase: () => database.probe(),
+        probeLockStore: () => locks.probe(),
+        lockOutage: config.locks.outage,
+      }),
+      maxArtifactBytes: config.artifacts.maxSizeBytes,
+      publicUrl,
+    },
+    logger,
+    version: serviceVersion,
+    bodyLimitBytes: config.http.bodyLimitBytes,
+    bodyTimeoutMs: config.http.bodyTimeoutMs,
+    trustedProxies: config.http.trustedProxies,
+  });
+  server.on("request", app);
+  logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
+  return publicUrl;
+}
+
+function checkSettings({ locks, lastSeenFlushMs }: Config) {
+  return {
+    lockKeyPrefix: locks.keyPrefix,
+    lockTtlMs: locks.ttlMs,
+    lockMaxAttempts: locks.maxAttempts,
+    lockRetryIntervalMs: locks.retryIntervalMs,
+    lockOutage: locks.outage,
+    lockBreakerMs: locks.breakerMs,
+    lastSeenFlushMs,
+  };
+}
+
+/** Resolves with the address that a client on this machine reaches the server by. */
+async function listen(server: Server, { host, port }: Config["http"]): Promise<string> {
+  server.listen({ host, port });
+  await once(server, "listening");
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("The server has no address.");
+  const everywhere = host === "0.0.0.0" || host === "::";
+  const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
+  return `http://${name}:${address.port}`;
+}
+
+async function drain(server: Server, { config, logger }: StartOptions): Promise<void> {
+  const outcome = await drainServer(server, { timeoutMs: config.shutdownTimeoutMs });
+  if (outcome === "cut") {
+    logger.warn(
+      { timeoutMs: config.shutdownTimeoutMs },
+      "requests were still in flight at the end of the shutdown and were cut",
+    );
+  }
+}
