@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, lt, notExists, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, lt, notExists } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
@@ -78,14 +78,13 @@ export async function listUpgrades(
   if (state !== undefined) requireOneOf("state", state, ATTEMPT_STATES);
   const device = deviceId === undefined ? undefined : await rowIdOf(db, devices, deviceId);
   const target = firmwareId === undefined ? undefined : await rowIdOf(db, firmware, firmwareId);
-  const rows = await selectUpgrades(db)
+  const attempt = newestAttempts(db, { beforeUpgradeId: window.beforeId, firmwareId: target, state });
+  const rows = await selectUpgrades(db, attempt)
     .where(
       and(
         lt(upgrades.id, window.beforeId),
-        isNewestAttempt(db),
         device === undefined ? undefined : eq(upgrades.deviceId, device),
         target === undefined ? undefined : eq(upgrades.firmwareId, target),
-        state === undefined ? undefined : eq(upgradeAttempts.state, state),
       ),
     )
     .orderBy(desc(upgrades.id))
@@ -95,8 +94,9 @@ export async function listUpgrades(
 
 /** Reads an upgrade with its attempts and their events. Throws NOT_FOUND. */
 export async function getUpgrade(db: Database, input: { readonly upgradeId: string }): Promise<UpgradeHistory> {
+  const attempt = allAttempts(db);
   const rows = isPublicId(input.upgradeId)
-    ? await selectUpgrades(db).where(eq(upgrades.publicId, input.upgradeId)).orderBy(asc(upgradeAttempts.n))
+    ? await selectUpgrades(db, attempt).where(eq(upgrades.publicId, input.upgradeId)).orderBy(asc(attempt.n))
     : [];
   const newest = rows.at(-1);
   if (newest === undefined) throw new OtaError("NOT_FOUND", "There is no such upgrade.");
@@ -123,32 +123,66 @@ interface UpgradeRow {
   readonly firmware: Upgrade["firmware"];
 }
 
-/** One row for each attempt. */
-function selectUpgrades(db: Database) {
+/** One row for each attempt of the sub-select. */
+function selectUpgrades(db: Database, attempt: AttemptSelect) {
   return db
     .select({
       upgrade: upgrades,
-      attempt: upgradeAttempts,
+      attempt: attempt._.selectedFields,
       device: { id: devices.publicId, serial: devices.serial, product: products.name },
       firmware: { id: firmware.publicId, version: firmware.version },
     })
     .from(upgrades)
-    .innerJoin(upgradeAttempts, eq(upgradeAttempts.upgradeId, upgrades.id))
+    .innerJoinLateral(attempt, eq(attempt.upgradeId, upgrades.id))
     .innerJoin(devices, eq(devices.id, upgrades.deviceId))
     .innerJoin(products, eq(products.id, devices.productId))
     .innerJoin(firmware, eq(firmware.id, upgrades.firmwareId))
     .$dynamic();
 }
 
-/** An anti-join by the unique (upgrade_id, n): it costs one look-up for each row of the page. */
-function isNewestAttempt(db: Database) {
+type AttemptSelect = ReturnType<typeof allAttempts>;
+
+function allAttempts(db: Database) {
+  return db.select().from(upgradeAttempts).as("attempt");
+}
+
+/**
+ * The newest attempt of each upgrade, in two forms, so that a page costs the same at any size. Without a state the list
+ * is walked by upgrade, and each one's newest attempt looked up. With a state it is walked by the attempts in that state,
+ * which have an index in the list's order, and those with a later attempt are left out.
+ */
+function newestAttempts(
+  db: Database,
+  wanted: {
+    readonly beforeUpgradeId: bigint;
+    readonly firmwareId: bigint | undefined;
+    readonly state: AttemptState | undefined;
+  },
+): AttemptSelect {
+  const { beforeUpgradeId, firmwareId, state } = wanted;
+  const select = db.select().from(upgradeAttempts);
+  if (state === undefined) {
+    return select
+      .where(eq(upgradeAttempts.upgradeId, upgrades.id))
+      .orderBy(desc(upgradeAttempts.n))
+      .limit(1)
+      .as("attempt");
+  }
   const later = alias(upgradeAttempts, "later");
-  return notExists(
-    db
-      .select({ one: sql`1` })
-      .from(later)
-      .where(and(eq(later.upgradeId, upgradeAttempts.upgradeId), sql`${later.n} > ${upgradeAttempts.n}`)),
-  );
+  const laterAttempt = db
+    .select({ n: later.n })
+    .from(later)
+    .where(and(eq(later.upgradeId, upgradeAttempts.upgradeId), gt(later.n, upgradeAttempts.n)));
+  return select
+    .where(
+      and(
+        eq(upgradeAttempts.state, state),
+        lt(upgradeAttempts.upgradeId, beforeUpgradeId),
+        firmwareId === undefined ? undefined : eq(upgradeAttempts.firmwareId, firmwareId),
+        notExists(laterAttempt),
+      ),
+    )
+    .as("attempt");
 }
 
 /** The internal id behind a public one. Throws NOT_FOUND: a filter that can match nothing is a mistake of the caller. */

@@ -7,11 +7,11 @@ import {
   OtaError,
   registerFirmware,
 } from "../../src/index.ts";
-import { describeOnDatabases } from "../support/databases.ts";
+import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { aFirmware, aProduct, aReleasedFirmware, artifactFacts, SYSTEM, uniqueName } from "../support/records.ts";
 
-describeOnDatabases("firmware", (database) => {
+export const firmwareCases = casesOn("firmware", (database) => {
   it("a firmware is registered as a draft and read back with all its facts", async () => {
     const { db } = database();
     const product = await aProduct(db);

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { getFirmware, getProduct, listAudit, releaseFirmware, withdrawFirmware } from "../../src/index.ts";
-import { describeOnDatabases } from "../support/databases.ts";
+import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { aFirmware, aProduct, aReleasedFirmware, SYSTEM } from "../support/records.ts";
 
-describeOnDatabases("releaseFirmware", (database) => {
+export const releaseCases = casesOn("releaseFirmware", (database) => {
   it("offers the firmware to all of the stable channel by a running rollout", async () => {
     const { db } = database();
     const released = await aReleasedFirmware(db, { product: await aProduct(db), version: "1.0.0" });
@@ -86,7 +86,7 @@ describeOnDatabases("releaseFirmware", (database) => {
   });
 });
 
-describeOnDatabases("withdrawFirmware", (database) => {
+export const withdrawCases = casesOn("withdrawFirmware", (database) => {
   it("stops every rollout of the firmware, and of no other", async () => {
     const { db } = database();
     const product = await aProduct(db);

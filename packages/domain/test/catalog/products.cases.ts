@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { createProduct, getProduct, listProducts } from "../../src/index.ts";
-import { describeOnDatabases } from "../support/databases.ts";
+import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { SYSTEM, uniqueName } from "../support/records.ts";
 
-describeOnDatabases("products", (database) => {
+export const productCases = casesOn("products", (database) => {
   it("a product is read back as it was made, with the defaults of the native API", async () => {
     const name = uniqueName("product");
     const made = await createProduct(database().db, { actor: SYSTEM, name });

@@ -17,7 +17,7 @@ import {
   withdrawFirmware,
 } from "../src/index.ts";
 import { newToken } from "../src/tokens.ts";
-import { describeOnDatabases } from "./support/databases.ts";
+import { casesOn } from "./support/databases.ts";
 import { codeOf, inParallel, tally } from "./support/errors.ts";
 import {
   aDevice,
@@ -84,7 +84,7 @@ const CHANGES: Record<AuditAction, (db: Database) => Promise<{ subjectId: string
   },
 };
 
-describeOnDatabases("the audit log", (database) => {
+export const auditCases = casesOn("the audit log", (database) => {
   it.each(AUDIT_ACTIONS)("%s writes one row, and none where nothing is changed", async (action) => {
     const { db } = database();
     const { subjectId, again } = await CHANGES[action](db);

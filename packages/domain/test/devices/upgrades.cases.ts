@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { getUpgrade, listUpgrades, schema } from "../../src/index.ts";
 import { anAttempt } from "../support/attempts.ts";
-import { describeOnDatabases } from "../support/databases.ts";
+import { casesOn } from "../support/databases.ts";
 import { codeOf } from "../support/errors.ts";
 import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
 
-describeOnDatabases("upgrades", (database) => {
+export const upgradeCases = casesOn("upgrades", (database) => {
   it("an upgrade is listed once, in the state of its newest attempt", async () => {
     const { db } = database();
     const product = await aProduct(db);

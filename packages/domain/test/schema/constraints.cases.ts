@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { LIVE_ATTEMPT_STATES, schema, TERMINAL_ATTEMPT_STATES } from "../../src/index.ts";
 import { anAttempt, setAttemptState } from "../support/attempts.ts";
-import { describeOnDatabases, type TestDatabase } from "../support/databases.ts";
+import { casesOn, type TestDatabase } from "../support/databases.ts";
 import { aDevice, aProduct, aReleasedFirmware, uniqueName } from "../support/records.ts";
 
 /** The name of the constraint that the database refused a statement by. */
@@ -23,7 +23,7 @@ async function anUpgrade({ db }: TestDatabase, state: "offered" | "failed" = "fa
   return { db, product, pair, ...(await anAttempt(db, { ...pair, state })) };
 }
 
-describeOnDatabases("the schema", (database) => {
+export const constraintCases = casesOn("the schema", (database) => {
   it("keeps one upgrade for a device and a firmware", async () => {
     const { db } = await anUpgrade(database());
     const [upgrade] = await db.select().from(schema.upgrades).limit(1);

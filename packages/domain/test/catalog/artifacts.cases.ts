@@ -9,7 +9,7 @@ import {
   withdrawFirmware,
 } from "../../src/index.ts";
 import { anAttempt, setAttemptState } from "../support/attempts.ts";
-import { describeOnDatabases, type TestDatabase } from "../support/databases.ts";
+import { casesOn, type TestDatabase } from "../support/databases.ts";
 import { codeOf } from "../support/errors.ts";
 import { aDevice, aFirmware, aProduct, aReleasedFirmware, artifactFacts, SYSTEM } from "../support/records.ts";
 
@@ -21,7 +21,7 @@ async function anOffer({ db }: TestDatabase, state: AttemptState) {
   return { db, product, device, attemptId, firmwareId: firmware.id, tokenHash: hashToken(token) };
 }
 
-describeOnDatabases("findArtifactForDevice", (database) => {
+export const deviceArtifactCases = casesOn("findArtifactForDevice", (database) => {
   it("gives a device the facts of what it is offered", async () => {
     const { db, ...offer } = await anOffer(database(), "offered");
     expect(await findArtifactForDevice(db, offer)).toEqual({
@@ -83,7 +83,7 @@ describeOnDatabases("findArtifactForDevice", (database) => {
   });
 });
 
-describeOnDatabases("findArtifact", (database) => {
+export const artifactCases = casesOn("findArtifact", (database) => {
   it("gives the facts while the firmware is released, and neither before nor after", async () => {
     const { db } = database();
     const product = await aProduct(db);

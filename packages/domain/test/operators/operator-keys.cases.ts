@@ -7,11 +7,11 @@ import {
   revokeOperatorKey,
 } from "../../src/index.ts";
 import { newToken } from "../../src/tokens.ts";
-import { describeOnDatabases, describeOnPostgres, openPostgres } from "../support/databases.ts";
-import { codeOf, inParallel, tally } from "../support/errors.ts";
+import { casesOn } from "../support/databases.ts";
+import { codeOf, inParallel } from "../support/errors.ts";
 import { SYSTEM, uniqueName } from "../support/records.ts";
 
-describeOnDatabases("operator keys", (database) => {
+export const operatorKeyCases = casesOn("operator keys", (database) => {
   it("a key authenticates its operator, and its secret is stored nowhere", async () => {
     const { db, query } = database();
     const name = "Zoë O'Hara \u{1f511}";
@@ -74,24 +74,6 @@ describeOnDatabases("operator keys", (database) => {
   it("what belongs to nothing is NOT_FOUND", async () => {
     for (const operatorKeyId of ["", "\0", "00000000-0000-7000-8000-000000000000"]) {
       expect(await codeOf(revokeOperatorKey(database().db, { actor: SYSTEM, operatorKeyId }))).toBe("NOT_FOUND");
-    }
-  });
-});
-
-describeOnPostgres("the last operator key", () => {
-  it("is never revoked, also when all keys are revoked at once", async () => {
-    const { db, close } = await openPostgres();
-    try {
-      const ids = [];
-      for (const name of ["a", "b", "c", "d", "e"]) {
-        ids.push((await createOperatorKey(db, { actor: SYSTEM, name })).operatorKey.id);
-      }
-      const revoke = (operatorKeyId: string) => revokeOperatorKey(db, { actor: SYSTEM, operatorKeyId });
-      expect(await tally(ids.map(revoke))).toEqual({ "no error": 4, LAST_OPERATOR_KEY: 1 });
-      const { items } = await listOperatorKeys(db, {});
-      expect(items.filter(({ revokedAt }) => revokedAt === null)).toHaveLength(1);
-    } finally {
-      await close();
     }
   });
 });

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { listAudit, listDevices, listProducts, type Page, type PageRequest } from "../src/index.ts";
-import { describeOnDatabases } from "./support/databases.ts";
+import { casesOn } from "./support/databases.ts";
 import { codeOf } from "./support/errors.ts";
 import { aDevice, aProduct } from "./support/records.ts";
 
-describeOnDatabases("pages", (database) => {
+export const pageCases = casesOn("pages", (database) => {
   it("walking a list gives every item once, also while others are added", async () => {
     const { db } = database();
     const product = await aProduct(db);

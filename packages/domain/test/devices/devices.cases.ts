@@ -9,11 +9,11 @@ import {
   schema,
   updateDevice,
 } from "../../src/index.ts";
-import { describeOnDatabases } from "../support/databases.ts";
+import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { aDevice, aProduct, SYSTEM, uniqueName } from "../support/records.ts";
 
-describeOnDatabases("devices", (database) => {
+export const deviceCases = casesOn("devices", (database) => {
   it("a device is registered on the stable channel and read back", async () => {
     const { db } = database();
     const product = await aProduct(db);
