@@ -1,4 +1,4 @@
-import { isLockError, LockStoreError, type StoreOperation } from "./errors.ts";
+import { isLockError, LockOptionsError, LockStoreError, type StoreOperation } from "./errors.ts";
 import type {
   AcquireRequest,
   AcquireResult,
@@ -9,26 +9,53 @@ import type {
   ReleaseOutcome,
   StoreReach,
 } from "./store.ts";
+import {
+  type DemoteOutcome,
+  hasFencing,
+  hasInspection,
+  hasSharedLocks,
+  type InspectableStore,
+  type KeyRequest,
+  type LockSnapshot,
+  type PromoteRequest,
+  type PromoteResult,
+} from "./store-capabilities.ts";
 
 /**
  * A store held to its contract: what it throws is always a `LockError`, and an answer that the contract does not know is
  * a `LockStoreError` instead of passing for contention or success.
+ *
+ * It has every capability's methods, and answers for a store that lacks one: where there are no shared locks, all leases
+ * are exclusive ones, so that promoting and demoting only sets their end anew; what cannot be replaced is refused.
  */
 export class CheckedStore implements LockStore {
   readonly name: string;
   readonly reach: StoreReach;
+  /** Whether the store has shared locks; otherwise `mode: "shared"` is granted as an exclusive lease. */
+  readonly sharesLocks: boolean;
   readonly #store: LockStore;
 
   constructor(store: LockStore) {
     this.name = store.name;
     this.reach = store.reach;
+    this.sharesLocks = hasSharedLocks(store);
     this.#store = store;
+  }
+
+  /** @throws LockOptionsError when grants of the key cannot carry fencing tokens. */
+  checkFencing(key: string): void {
+    if (!hasFencing(this.#store)) {
+      const expected = `left out, or false: the ${this.name} store has no fencing tokens`;
+      throw new LockOptionsError({ option: "fencing", value: true, expected, key });
+    }
+    this.#store.checkFencing(key);
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
     try {
       const result = await this.#store.acquire(request);
-      if (result?.outcome === "granted" || result?.outcome === "contended") return result;
+      if (result?.outcome === "contended") return result;
+      if (result?.outcome === "granted" && carriesToken(result, request)) return result;
       throw unknownAnswer(result);
     } catch (error) {
       throw this.#fault("acquire", request, error);
@@ -65,13 +92,71 @@ export class CheckedStore implements LockStore {
     }
   }
 
-  #fault(operation: StoreOperation, { key }: OwnedKey, cause: unknown): Error {
+  async promote(request: PromoteRequest): Promise<PromoteResult> {
+    const store = this.#store;
+    if (!hasSharedLocks(store)) return { outcome: (await this.extend(request)) === "lost" ? "lost" : "promoted" };
+    try {
+      const result = await store.promote(request);
+      if (result?.outcome === "contended" || result?.outcome === "lost") return result;
+      if (result?.outcome === "promoted" && carriesToken(result, request)) return result;
+      throw unknownAnswer(result);
+    } catch (error) {
+      throw this.#fault("promote", request, error);
+    }
+  }
+
+  async demote(request: ExtendRequest): Promise<DemoteOutcome> {
+    const store = this.#store;
+    if (!hasSharedLocks(store)) return (await this.extend(request)) === "lost" ? "lost" : "demoted";
+    try {
+      const outcome = await store.demote(request);
+      if (outcome === "demoted" || outcome === "lost") return outcome;
+      throw unknownAnswer(outcome);
+    } catch (error) {
+      throw this.#fault("demote", request, error);
+    }
+  }
+
+  async inspect(request: KeyRequest): Promise<LockSnapshot> {
+    try {
+      const snapshot = await this.#inspectable().inspect(request);
+      if (SNAPSHOT_MODES.has(snapshot?.mode) && Array.isArray(snapshot.holders)) return snapshot;
+      throw unknownAnswer(snapshot);
+    } catch (error) {
+      throw this.#fault("inspect", request, error);
+    }
+  }
+
+  async forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
+    try {
+      const outcome = await this.#inspectable().forceRelease(request);
+      if (outcome === "released" || outcome === "not-held") return outcome;
+      throw unknownAnswer(outcome);
+    } catch (error) {
+      throw this.#fault("forceRelease", request, error);
+    }
+  }
+
+  #inspectable(): InspectableStore {
+    const store = this.#store;
+    if (hasInspection(store)) return store;
+    throw new LockOptionsError({ option: "store", value: this.name, expected: "one that can be inspected" });
+  }
+
+  #fault(operation: StoreOperation, { key }: KeyRequest, cause: unknown): Error {
     if (isLockError(cause)) return cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     return new LockStoreError({ store: this.name, operation, key, reason, cause });
   }
 }
 
+const SNAPSHOT_MODES: ReadonlySet<unknown> = new Set(["free", "exclusive", "shared"]);
+
+function carriesToken(grant: { readonly fencingToken?: unknown }, request: { readonly fencing?: unknown }): boolean {
+  return request.fencing !== true || typeof grant.fencingToken === "bigint";
+}
+
 function unknownAnswer(answer: unknown): TypeError {
-  return new TypeError(`the store answered ${JSON.stringify(answer)}, which the store contract does not know`);
+  const shown = JSON.stringify(answer, (_, value) => (typeof value === "bigint" ? `${value}n` : value));
+  return new TypeError(`the store answered ${shown}, which the store contract does not know`);
 }

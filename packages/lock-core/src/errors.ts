@@ -69,13 +69,25 @@ export class LockLostError extends LockError {
 }
 
 /** The operation of a store during which a fault happened. */
-export type StoreOperation = "acquire" | "extend" | "release" | "isHeld";
+export type StoreOperation =
+  | "acquire"
+  | "extend"
+  | "release"
+  | "isHeld"
+  | "promote"
+  | "demote"
+  | "inspect"
+  | "forceRelease";
 
 const DEEDS: Readonly<Record<StoreOperation, string>> = {
   acquire: "acquire",
   extend: "extend",
   release: "release",
   isHeld: "look up",
+  promote: "promote",
+  demote: "demote",
+  inspect: "inspect",
+  forceRelease: "force the release of",
 };
 
 /** The backend failed, refused or did not answer in time. It says nothing about who holds the lock. */

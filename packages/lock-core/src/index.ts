@@ -11,11 +11,12 @@ export {
   LockTimeoutError,
   type StoreOperation,
 } from "./errors.ts";
-export type { Lease, LeaseStatus } from "./lease.ts";
+export type { Lease, LeaseStatus, PromoteOutcome } from "./lease.ts";
 export type { Lock } from "./lock.ts";
 export { LockFactory } from "./lock-factory.ts";
 export type { LogFields, Logger } from "./logger.ts";
-export { MemoryState, MemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
+export { MemoryState } from "./memory-state.ts";
+export { MemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 export type {
   AcquireOptions,
   LockFactoryOptions,
@@ -28,9 +29,25 @@ export {
   type AcquireResult,
   type ExtendOutcome,
   type ExtendRequest,
+  type Grant,
+  type LockMode,
   type LockStore,
   MAX_TTL_MS,
   type OwnedKey,
   type ReleaseOutcome,
   type StoreReach,
 } from "./store.ts";
+export {
+  type DemoteOutcome,
+  type FencingStore,
+  hasFencing,
+  hasInspection,
+  hasSharedLocks,
+  type InspectableStore,
+  type KeyRequest,
+  type LockHolder,
+  type LockSnapshot,
+  type PromoteRequest,
+  type PromoteResult,
+  type SharedLockStore,
+} from "./store-capabilities.ts";

@@ -1,9 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { CheckedStore } from "./checked-store.ts";
 import type { Clock } from "./clock.ts";
 import { LockLostError } from "./errors.ts";
 import type { LogFields, Logger } from "./logger.ts";
 import { resolveTtlMs } from "./options.ts";
-import type { ExtendOutcome, LockStore, OwnedKey, ReleaseOutcome } from "./store.ts";
+import type { ExtendOutcome, ExtendRequest, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
+import type { DemoteOutcome, PromoteResult } from "./store-capabilities.ts";
 
 /**
  * How a lease stands, by what this process knows: `held` while its holder may go on; `lost` when it lapsed or was taken;
@@ -11,12 +13,29 @@ import type { ExtendOutcome, LockStore, OwnedKey, ReleaseOutcome } from "./store
  */
 export type LeaseStatus = "held" | "lost" | "released";
 
+/**
+ * What came of a promotion: the lease is exclusive now; or other readers are there, and it stays the shared lease that it
+ * was; or it has ended.
+ */
+export type PromoteOutcome = PromoteResult["outcome"];
+
 /** What every lease of one lock shares. */
 export interface LeaseContext {
-  readonly store: LockStore;
+  readonly store: CheckedStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly ttlMs: number;
+  readonly fencing: boolean;
+}
+
+/** What a lease starts from: one grant of the store. */
+export interface LeaseGrant {
+  readonly owned: OwnedKey;
+  readonly context: LeaseContext;
+  /** On the context's clock. */
+  readonly deadline: number;
+  readonly mode: LockMode;
+  readonly fencingToken: bigint | undefined;
 }
 
 /**
@@ -27,29 +46,52 @@ export interface LeaseContext {
  * stops believing before the store grants the key to anybody else. `status`, `isExpired`, `remainingMs` and `assertHeld`
  * read that clock: they ask nobody, and are right even after a blocked event loop.
  *
- * `extend`, `isHeld` and `release` ask the store once each and may be called at any time, also at once: extending and
- * releasing take turns, and a lease that has been released is never extended.
+ * `extend`, `promote`, `demote`, `isHeld` and `release` ask the store once each and may be called at any time, also at
+ * once: all but `isHeld` take turns, and a lease that has been released is never extended.
  */
 export class Lease implements AsyncDisposable {
   readonly #owned: OwnedKey;
   readonly #context: LeaseContext;
   #deadline: number;
+  #mode: LockMode;
+  #fencingToken: bigint | undefined;
+  /** Set from when a change of mode is asked for until an answer tells which mode the store keeps. */
+  #modeInDoubt = false;
   /** How the lease ended, once that is known. */
   #end: LeaseEnd | undefined;
   #releaseAnswered = false;
-  /** The extend or release that was called last; the next one follows it. */
+  /** The request that was called last, other than isHeld; the next one follows it. */
   #turn: Promise<unknown> | undefined;
 
   /** Leases are made by a lock's `tryAcquire`, `acquire` and `run`, with the deadline on the context's clock. */
-  constructor(grant: { readonly owned: OwnedKey; readonly context: LeaseContext; readonly deadline: number }) {
-    this.#owned = grant.owned;
-    this.#context = grant.context;
-    this.#deadline = grant.deadline;
+  constructor({ owned, context, deadline, mode, fencingToken }: LeaseGrant) {
+    this.#owned = owned;
+    this.#context = context;
+    this.#deadline = deadline;
+    this.#mode = mode;
+    this.#fencingToken = fencingToken;
   }
 
   /** The key of the lock. */
   get key(): string {
     return this.#owned.key;
+  }
+
+  /**
+   * Whether other shared leases may be there beside this one. `exclusive` on a store without shared locks, whatever was
+   * asked for.
+   */
+  get mode(): LockMode {
+    return this.#mode;
+  }
+
+  /**
+   * The token to guard writes with, on a lock made with `fencing: true`; otherwise `undefined`. Larger than the token of
+   * every earlier exclusive lease of the key. A shared lease has one that is at least the last writer's and below the
+   * next one's. Extending keeps it, and so does demoting; promoting replaces it by a new one.
+   */
+  get fencingToken(): bigint | undefined {
+    return this.#fencingToken;
   }
 
   /** How the lease stands, by this process's own knowledge. */
@@ -104,6 +146,34 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
+   * Makes a shared lease exclusive, in one step and with `ttlMs` left from now, if it is the only one on the key. With
+   * others there it says `contended` at once and stays as it was, a shared lease with its old end. `lost` when the lease
+   * has ended: it is not acquired anew. An exclusive lease stays one and is extended.
+   *
+   * Two readers that both keep their lease and wait to be promoted wait for each other: one of them has to release.
+   *
+   * @throws LockOptionsError, LockStoreError as `extend` does. After a fault the lease counts as shared; the next
+   * `extend` makes sure that the store keeps it so.
+   */
+  async promote(ttlMs: number = this.#context.ttlMs): Promise<PromoteOutcome> {
+    const newTtlMs = resolveTtlMs(ttlMs);
+    return this.#inTurn(() => this.#promoteNow(newTtlMs));
+  }
+
+  /**
+   * Makes an exclusive lease shared, in one step and with `ttlMs` left from now: other readers may join, and no writer can
+   * have been there in between. `lost` when the lease has ended. A shared lease stays one and is extended. On a store
+   * without shared locks it stays exclusive.
+   *
+   * @throws LockOptionsError, LockStoreError as `extend` does. After a fault the lease counts as shared; the next
+   * `extend` makes sure that the store keeps it so.
+   */
+  async demote(ttlMs: number = this.#context.ttlMs): Promise<DemoteOutcome> {
+    const newTtlMs = resolveTtlMs(ttlMs);
+    return this.#inTurn(() => this.#renew(newTtlMs, (request) => this.#askToDemote(request)));
+  }
+
+  /**
    * Gives the lock back. `not-held` when the lease had lapsed or was taken, or was released before. The lease has ended
    * for this process as soon as this is called.
    *
@@ -127,20 +197,56 @@ export class Lease implements AsyncDisposable {
   }
 
   async #extendNow(ttlMs: number): Promise<ExtendOutcome> {
-    if (this.isExpired()) return "lost";
-    const { clock, store } = this.#context;
-    const newDeadline = clock.now() + ttlMs;
-    // A shorter lifetime may count in the store as soon as the request is out, whatever becomes of the answer.
-    this.#deadline = Math.min(this.#deadline, newDeadline);
+    const { store } = this.#context;
+    if (!this.#modeInDoubt) return this.#renew(ttlMs, (request) => store.extend(request));
+    // The store may keep it as an exclusive lease, which an extend would prolong.
+    const outcome = await this.#renew(ttlMs, (request) => this.#askToDemote(request));
+    return outcome === "demoted" ? "extended" : outcome;
+  }
 
-    const outcome = await store.extend({ ...this.#owned, ttlMs });
+  async #promoteNow(ttlMs: number): Promise<PromoteOutcome> {
+    const { store, fencing } = this.#context;
+    let fencingToken: bigint | undefined;
+    const outcome = await this.#renew(ttlMs, async (request): Promise<PromoteOutcome> => {
+      this.#modeInDoubt = store.sharesLocks && this.#mode === "shared";
+      const result = await store.promote({ ...request, fencing });
+      this.#modeInDoubt = false;
+      if (result.outcome === "promoted") fencingToken = result.fencingToken;
+      return result.outcome;
+    });
+    if (outcome === "promoted") {
+      this.#mode = "exclusive";
+      this.#fencingToken = fencingToken ?? this.#fencingToken;
+    }
+    return outcome;
+  }
+
+  async #askToDemote(request: ExtendRequest): Promise<DemoteOutcome> {
+    const { store } = this.#context;
+    // Other readers may come in as soon as the request is out, whatever becomes of the answer.
+    if (store.sharesLocks) this.#mode = "shared";
+    this.#modeInDoubt = store.sharesLocks;
+    const outcome = await store.demote(request);
+    this.#modeInDoubt = false;
+    return outcome;
+  }
+
+  /** Asks the store for a new end of the lease, and keeps the deadline by what becomes of that. */
+  async #renew<T extends string>(ttlMs: number, ask: (request: ExtendRequest) => Promise<T>): Promise<T | "lost"> {
+    if (this.isExpired()) return "lost";
+    const oldDeadline = this.#deadline;
+    const newDeadline = this.#context.clock.now() + ttlMs;
+    // A shorter lifetime may count in the store as soon as the request is out, whatever becomes of the answer.
+    this.#deadline = Math.min(oldDeadline, newDeadline);
+
+    const outcome = await ask({ ...this.#owned, ttlMs });
     if (this.isExpired()) {
       // Nobody may believe in it any more, so it must not stay in the store either.
-      if (outcome === "extended") void this[Symbol.asyncDispose]();
+      if (outcome !== "lost") void this[Symbol.asyncDispose]();
       return "lost";
     }
     if (outcome === "lost") this.#lose(UNKNOWN_TO_STORE);
-    else this.#deadline = newDeadline;
+    else this.#deadline = outcome === "contended" ? oldDeadline : newDeadline;
     return outcome;
   }
 

@@ -15,7 +15,7 @@ import type { LockStore } from "./store.ts";
 
 /** Makes locks on one store. An application has one, made where its store is made. */
 export class LockFactory {
-  readonly #store: LockStore;
+  readonly #store: CheckedStore;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #defaults: LockOptions;
@@ -33,15 +33,19 @@ export class LockFactory {
    * A lock over `key`, which may be any well-formed string. Nothing is sent: the lock holds nothing until it is acquired.
    * Locks with the same key on the same backend exclude each other, in whatever process.
    *
-   * @throws LockOptionsError for an option that cannot be honoured or is not known.
+   * @throws LockOptionsError for an option that cannot be honoured or is not known, `fencing` on a store without fencing
+   * tokens among them.
    */
   createLock(key: string, options: LockOptions = {}): Lock {
-    const { ttlMs, ...wait } = { ...this.#defaults, ...checkLockOptions(options) };
-    return new Lock(checkKey(key), {
+    const { ttlMs, fencing = false, ...wait } = { ...this.#defaults, ...checkLockOptions(options) };
+    checkKey(key);
+    if (fencing) this.#store.checkFencing(key);
+    return new Lock(key, {
       store: this.#store,
       clock: this.#clock,
       logger: this.#logger,
       ttlMs: resolveTtlMs(ttlMs),
+      fencing,
       wait,
     });
   }

@@ -1,4 +1,4 @@
-import { type AbortSignalLike, untilAborted } from "./abort-signal.ts";
+import { untilAborted } from "./abort-signal.ts";
 import { LockStoreError, LockTimeoutError } from "./errors.ts";
 import { Lease, type LeaseContext } from "./lease.ts";
 import type { LogFields } from "./logger.ts";
@@ -35,14 +35,14 @@ export class Lock {
   }
 
   /**
-   * Asks the store once: a lease, or `undefined` when somebody else holds the lock.
+   * Asks the store once: a lease, or `undefined` when somebody else holds the lock, in a mode that stands against the one
+   * asked for.
    *
    * @throws LockStoreError on a fault of the store, or when its grant came too late to be used (it is then given back).
    * @throws LockKeyConflictError when something that is no lock lies under the key.
    */
   async tryAcquire(options: TryAcquireOptions = {}): Promise<Lease | undefined> {
-    const { signal } = checkTryAcquireOptions(options);
-    return this.#attempt(createOwnerToken(), signal);
+    return this.#attempt(createOwnerToken(), checkTryAcquireOptions(options));
   }
 
   /**
@@ -53,10 +53,10 @@ export class Lock {
    * @throws LockStoreError, LockKeyConflictError as `tryAcquire` does, at once: only a held lock is waited for.
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
-    const { signal, ...limits } = checkAcquireOptions(options);
+    const { mode, signal, ...limits } = checkAcquireOptions(options);
     const { clock, wait } = this.#context;
     const owner = createOwnerToken();
-    const waited = await waitFor(() => this.#attempt(owner, signal), {
+    const waited = await waitFor(() => this.#attempt(owner, { mode, signal }), {
       ...resolveWait({ ...wait, ...limits }),
       clock,
       signal,
@@ -84,13 +84,13 @@ export class Lock {
     return result;
   }
 
-  async #attempt(owner: string, signal: AbortSignalLike | undefined): Promise<Lease | undefined> {
+  async #attempt(owner: string, { mode, signal }: TryAcquireOptions): Promise<Lease | undefined> {
     if (signal?.aborted) throw signal.reason;
-    const { store, clock, ttlMs } = this.#context;
+    const { store, clock, ttlMs, fencing } = this.#context;
     const owned: OwnedKey = { key: this.key, owner };
     const sentAt = clock.now();
     const deadline = sentAt + ttlMs;
-    const answer = store.acquire({ ...owned, ttlMs });
+    const answer = store.acquire({ ...owned, ttlMs, mode, fencing });
     let result: AcquireResult;
     try {
       result = await untilAborted(answer, signal);
@@ -108,8 +108,20 @@ export class Lock {
       const reason = `its grant took ${Math.round(answeredAt - sentAt)} ms, longer than the lease of ${ttlMs} ms lasts. Give the lock a longer ttlMs.`;
       throw new LockStoreError({ key: this.key, store: store.name, operation: "acquire", reason });
     }
-    this.#debug("The lock was acquired.");
-    return new Lease({ owned, context: this.#context, deadline });
+    const shared = mode === "shared" && store.sharesLocks;
+    this.#debug(
+      mode === "shared" && !shared
+        ? "The store has no shared locks: the lock was acquired exclusively."
+        : "The lock was acquired.",
+    );
+    const { fencingToken } = result;
+    return new Lease({
+      owned,
+      context: this.#context,
+      deadline,
+      mode: shared ? "shared" : "exclusive",
+      fencingToken,
+    });
   }
 
   /** For a caller that aborted and left: what its request may still be granted is given back, unless the store failed. */

@@ -1,22 +1,32 @@
-import { type Clock, systemClock } from "./clock.ts";
+import { type MemoryLock, MemoryState } from "./memory-state.ts";
 import type {
   AcquireRequest,
   AcquireResult,
   ExtendOutcome,
   ExtendRequest,
-  LockStore,
+  LockMode,
   OwnedKey,
   ReleaseOutcome,
   StoreReach,
 } from "./store.ts";
+import type {
+  DemoteOutcome,
+  FencingStore,
+  InspectableStore,
+  KeyRequest,
+  LockSnapshot,
+  PromoteRequest,
+  PromoteResult,
+  SharedLockStore,
+} from "./store-capabilities.ts";
 
 /**
  * A store in the memory of this process: the embedded default, and the reference for what a store does. It honours TTL
- * and ownership as a backend would, and excludes within this process only.
+ * and ownership as a backend would, and excludes within this process only. It has every capability.
  *
  * Lapsed leases are cleared away as new ones are granted; no timer runs.
  */
-export class MemoryStore implements LockStore {
+export class MemoryStore implements SharedLockStore, FencingStore, InspectableStore {
   readonly name: string = "memory";
   readonly reach: StoreReach = "process";
   readonly #state: MemoryState;
@@ -25,27 +35,69 @@ export class MemoryStore implements LockStore {
     this.#state = options.state ?? new MemoryState();
   }
 
-  async acquire({ key, owner, ttlMs }: AcquireRequest): Promise<AcquireResult> {
-    const held = this.#state.get(key);
-    if (held !== undefined && held.owner !== owner) return { outcome: "contended" };
-    this.#state.set(key, { owner, ttlMs });
-    return { outcome: "granted" };
+  async acquire(request: AcquireRequest): Promise<AcquireResult> {
+    const { key, owner, mode = "exclusive" } = request;
+    const lock = this.#state.get(key);
+    if (lock !== undefined && !admits(lock, { owner, mode })) return { outcome: "contended" };
+    return { outcome: "granted", ...this.#hold(lock ?? this.#state.add(key), { ...request, mode }) };
   }
 
   async extend({ key, owner, ttlMs }: ExtendRequest): Promise<ExtendOutcome> {
-    if (this.#state.get(key)?.owner !== owner) return "lost";
-    this.#state.set(key, { owner, ttlMs });
+    const lock = this.#state.get(key);
+    if (lock?.ends.has(owner) !== true) return "lost";
+    lock.ends.set(owner, this.#state.now() + ttlMs);
     return "extended";
   }
 
   async release({ key, owner }: OwnedKey): Promise<ReleaseOutcome> {
-    if (this.#state.get(key)?.owner !== owner) return "not-held";
-    this.#state.delete(key);
+    const lock = this.#state.get(key);
+    if (lock?.ends.delete(owner) !== true) return "not-held";
+    if (lock.ends.size === 0) this.#state.delete(key);
     return "released";
   }
 
   async isHeld({ key, owner }: OwnedKey): Promise<boolean> {
-    return this.#state.get(key)?.owner === owner;
+    return this.#state.get(key)?.ends.has(owner) === true;
+  }
+
+  async promote(request: PromoteRequest): Promise<PromoteResult> {
+    const lock = this.#state.get(request.key);
+    if (lock?.ends.has(request.owner) !== true) return { outcome: "lost" };
+    if (lock.ends.size > 1) return { outcome: "contended" };
+    return { outcome: "promoted", ...this.#hold(lock, { ...request, mode: "exclusive" }) };
+  }
+
+  async demote(request: ExtendRequest): Promise<DemoteOutcome> {
+    const lock = this.#state.get(request.key);
+    if (lock?.ends.has(request.owner) !== true) return "lost";
+    this.#hold(lock, { ...request, mode: "shared" });
+    return "demoted";
+  }
+
+  /** Any key can be fenced. */
+  checkFencing(_key: string): void {}
+
+  async inspect({ key }: KeyRequest): Promise<LockSnapshot> {
+    const lock = this.#state.get(key);
+    if (lock === undefined) return { mode: "free", holders: [] };
+    const now = this.#state.now();
+    const ends = [...lock.ends.values()].sort((one, other) => one - other);
+    return { mode: lock.mode, holders: ends.map((endsAt) => ({ remainingMs: endsAt - now })) };
+  }
+
+  async forceRelease({ key }: KeyRequest): Promise<ReleaseOutcome> {
+    return this.#state.get(key) !== undefined && this.#state.delete(key) ? "released" : "not-held";
+  }
+
+  /** Makes the owner a holder in the mode, for whom nothing stands against it. Gives the token that was asked for. */
+  #hold(lock: MemoryLock, grant: Hold): { readonly fencingToken?: bigint } {
+    const isWriter = lock.mode === "exclusive";
+    lock.ends.set(grant.owner, this.#state.now() + grant.ttlMs);
+    lock.mode = grant.mode;
+    if (grant.fencing !== true) return {};
+    if (grant.mode === "shared") lock.fencingToken ??= this.#state.currentToken();
+    else if (!isWriter || lock.fencingToken === undefined) lock.fencingToken = this.#state.nextToken();
+    return { fencingToken: lock.fencingToken };
   }
 }
 
@@ -58,57 +110,12 @@ export interface MemoryStoreOptions {
   readonly state?: MemoryState | undefined;
 }
 
-/** The backend behind one or more {@link MemoryStore}s: their leases, and the one clock that decides when they lapse. */
-export class MemoryState {
-  readonly #leases = new Map<string, StoredLease>();
-  readonly #clock: Pick<Clock, "now">;
-  #sweep: Iterator<[string, StoredLease]> = this.#leases.entries();
-
-  /** By default the state runs on Node's monotonic clock. */
-  constructor(options: { readonly clock?: Pick<Clock, "now"> | undefined } = {}) {
-    this.#clock = options.clock ?? systemClock;
-  }
-
-  /** How many leases are kept, lapsed ones that were not cleared away yet included. */
-  get size(): number {
-    return this.#leases.size;
-  }
-
-  /** The live lease under the key. */
-  get(key: string): { readonly owner: string } | undefined {
-    const lease = this.#leases.get(key);
-    return lease !== undefined && lease.endsAt > this.#clock.now() ? lease : undefined;
-  }
-
-  /** Puts a lease under the key, in place of any other. */
-  set(key: string, { owner, ttlMs }: { readonly owner: string; readonly ttlMs: number }): void {
-    this.#clearSomeLapsed();
-    this.#leases.set(key, { owner, endsAt: this.#clock.now() + ttlMs });
-  }
-
-  delete(key: string): void {
-    this.#leases.delete(key);
-  }
-
-  /**
-   * Looks at the next two leases of a walk that goes round for ever. As each call adds one lease at most, a walk ends
-   * before the map has grown by half, so lapsed leases never outnumber the others by more than a small factor, and no
-   * call takes longer than another.
-   */
-  #clearSomeLapsed(): void {
-    for (let looked = 0; looked < 2; looked++) {
-      const next = this.#sweep.next();
-      if (next.done) {
-        this.#sweep = this.#leases.entries();
-        return;
-      }
-      const [key, lease] = next.value;
-      if (lease.endsAt <= this.#clock.now()) this.#leases.delete(key);
-    }
-  }
+interface Hold extends PromoteRequest {
+  readonly mode: LockMode;
 }
 
-interface StoredLease {
-  readonly owner: string;
-  readonly endsAt: number;
+/** Whether a lock with live holders leaves room for this owner in this mode. */
+function admits({ mode, ends }: MemoryLock, asked: { readonly owner: string; readonly mode: LockMode }): boolean {
+  const isHolder = ends.has(asked.owner);
+  return asked.mode === "shared" ? isHolder || mode === "shared" : isHolder && ends.size === 1;
 }

@@ -2,7 +2,7 @@ import type { AbortSignalLike } from "./abort-signal.ts";
 import type { Clock } from "./clock.ts";
 import { LockOptionsError } from "./errors.ts";
 import type { Logger } from "./logger.ts";
-import { type LockStore, MAX_TTL_MS } from "./store.ts";
+import { type LockMode, type LockStore, MAX_TTL_MS } from "./store.ts";
 
 /** How long a waiting acquire tries. All limits hold; whichever is reached first ends the wait. */
 export interface WaitOptions {
@@ -32,6 +32,12 @@ export interface LockOptions extends WaitOptions {
    * @default 30_000
    */
   readonly ttlMs?: number | undefined;
+  /**
+   * Whether leases carry a fencing token, which costs the store a second record for each key. Refused for a store that
+   * has none.
+   * @default false
+   */
+  readonly fencing?: boolean | undefined;
 }
 
 /** What all locks of one factory share, and the defaults of each. */
@@ -50,6 +56,12 @@ export interface LockFactoryOptions extends LockOptions {
 
 /** Options of one attempt. */
 export interface TryAcquireOptions {
+  /**
+   * `shared` lets other shared leases in beside this one, and no exclusive lease. On a store without shared locks the lease
+   * is an exclusive one all the same.
+   * @default "exclusive"
+   */
+  readonly mode?: LockMode | undefined;
   /** Gives up as soon as it aborts, also in the middle of a request: the call rejects with `signal.reason`. */
   readonly signal?: AbortSignalLike | undefined;
 }
@@ -70,9 +82,9 @@ const DEFAULT_WAIT_TIMEOUT_MS = 10_000;
 const DEFAULT_RETRY_DELAY_MS = 100;
 
 const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
-const LOCK_NAMES = ["ttlMs", ...WAIT_NAMES];
+const LOCK_NAMES = ["ttlMs", "fencing", ...WAIT_NAMES];
 const FACTORY_NAMES = [...LOCK_NAMES, "logger", "clock"];
-const TRY_NAMES = ["signal"];
+const TRY_NAMES = ["mode", "signal"];
 const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
 
 /** The options in their checked form: rounded, and without those that are `undefined`. */
@@ -119,6 +131,8 @@ const CHECKS = {
     if (Number.isSafeInteger(value) && Number(value) >= 1) return value;
     throw new LockOptionsError({ option, value, expected: "an integer from 1 up" });
   },
+  fencing: oneOf([true, false]),
+  mode: oneOf(["exclusive", "shared"]),
   signal: requireMethods(["addEventListener", "removeEventListener"]),
   logger: requireMethods(["debug", "info", "warn", "error"]),
   clock: requireMethods(["now", "setTimer"]),
@@ -146,6 +160,13 @@ function milliseconds({ min }: { readonly min: number }): Check {
     const rounded = typeof value === "number" ? Math.ceil(value) : Number.NaN;
     if (rounded >= min && rounded <= MAX_TTL_MS) return rounded as typeof value;
     throw new LockOptionsError({ option, value, expected: `milliseconds from ${min} to ${MAX_TTL_MS} (ten years)` });
+  };
+}
+
+function oneOf(values: readonly unknown[]): Check {
+  return (option, value) => {
+    if (values.includes(value)) return value;
+    throw new LockOptionsError({ option, value, expected: values.join(" or ") });
   };
 }
 

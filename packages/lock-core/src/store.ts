@@ -12,8 +12,8 @@
  * Every operation is idempotent per owner token, so that a request resent after a lost reply is safe: the owner's second
  * acquire re-arms its lease, its second release says `not-held`.
  *
- * What a store *may* do beyond this (shared locks, fencing tokens, release notifications) is a second interface that it
- * implements as well, never an optional method here.
+ * What a store *may* do beyond this (shared locks, fencing tokens, inspection) is a second interface that it implements
+ * as well, never an optional method here: see `store-capabilities.ts`. Locks work on a store that has none of them.
  */
 export interface LockStore {
   /** A short stable name for logs and error messages, such as `memory` or `redis`. */
@@ -27,8 +27,8 @@ export interface LockStore {
 
   /**
    * Grants the key to the owner for `ttlMs`, or says `contended` and leaves no trace. An owner that holds the key
-   * already is granted again and its TTL starts anew. The lease and its end are set in one atomic step, and the
-   * backend's own clock decides when it lapses.
+   * already is granted again, in the mode it asks for now, unless another holder stands against that; its TTL starts
+   * anew. The lease and its end are set in one atomic step, and the backend's own clock decides when it lapses.
    *
    * @throws LockKeyConflictError when foreign data of another type lies under the key.
    * @throws LockStoreError on any fault; the store then sees to it that nothing stays granted behind the caller's back.
@@ -59,9 +59,22 @@ export interface OwnedKey {
   readonly owner: string;
 }
 
+/** `exclusive` admits no other holder; `shared` admits other shared ones. Also called writer and reader. */
+export type LockMode = "exclusive" | "shared";
+
 export interface AcquireRequest extends OwnedKey {
   /** How long the lease lives unless extended: integer milliseconds, 1 … {@link MAX_TTL_MS}. */
   readonly ttlMs: number;
+  /**
+   * A store that is no `SharedLockStore` ignores it and grants an exclusive lease.
+   * @default "exclusive"
+   */
+  readonly mode?: LockMode | undefined;
+  /**
+   * Whether the grant must carry a fencing token. Asked of a `FencingStore` only.
+   * @default false
+   */
+  readonly fencing?: boolean | undefined;
 }
 
 export interface ExtendRequest extends OwnedKey {
@@ -69,8 +82,14 @@ export interface ExtendRequest extends OwnedKey {
   readonly ttlMs: number;
 }
 
-/** An object rather than a string, so that a grant can carry more (a fencing token) without breaking any store. */
-export type AcquireResult = { readonly outcome: "granted" } | { readonly outcome: "contended" };
+/** An object rather than a string, so that a grant can carry more without breaking any store. */
+export type AcquireResult = Grant | { readonly outcome: "contended" };
+
+export interface Grant {
+  readonly outcome: "granted";
+  /** Present when the request asked for `fencing`. */
+  readonly fencingToken?: bigint | undefined;
+}
 
 export type ExtendOutcome = "extended" | "lost";
 

@@ -54,8 +54,9 @@ describe("Lease.isHeld", () => {
   });
 
   test("finds out that the lease was taken away", async () => {
-    const { lease, state, log } = await setUpLease();
-    state.set("k", { owner: "operator", ttlMs: 60_000 });
+    const { lease, others, log } = await setUpLease();
+    await others.forceRelease({ key: "k" });
+    await others.acquire({ ...stranger("k"), ttlMs: 60_000 });
     expect(lease.status).toBe("held");
     expect(await lease.isHeld()).toBe(false);
     expect(lease.status).toBe("lost");
@@ -136,8 +137,8 @@ describe("Lease.extend", () => {
   });
 
   test("says lost when the store no longer knows the lease", async () => {
-    const { lease, state, log } = await setUpLease();
-    state.delete("k");
+    const { lease, others, log } = await setUpLease();
+    await others.forceRelease({ key: "k" });
     expect(await lease.extend()).toBe("lost");
     expect(lease.status).toBe("lost");
     expect(log).toHaveLength(1);
@@ -232,12 +233,13 @@ describe("Lease.release", () => {
   });
 
   test("says not-held for a lease that the store no longer knew, which counts as lost", async () => {
-    const { lease, state, warnings } = await setUpLease();
-    state.set("k", { owner: "operator", ttlMs: 60_000 });
+    const { lease, others, warnings } = await setUpLease();
+    await others.forceRelease({ key: "k" });
+    await others.acquire({ ...stranger("k"), ttlMs: 60_000 });
     expect(await lease.release()).toBe("not-held");
     expect(lease.status).toBe("lost");
     expect(warnings()).toHaveLength(1);
-    expect(state.get("k")?.owner).toBe("operator");
+    expect(await others.isHeld(stranger("k"))).toBe(true);
   });
 
   test("clears away in the store what its own clock holds for lapsed, and stays lost", async () => {

@@ -17,7 +17,7 @@ describe("Lock.tryAcquire", () => {
     const { locks, store } = setUp();
     await locks.createLock("k", { ttlMs: 1_500 }).tryAcquire();
     expect(store.requests).toEqual([
-      { operation: "acquire", key: "k", owner: expect.stringMatching(/^.{44}$/), ttlMs: 1_500 },
+      { operation: "acquire", key: "k", owner: expect.stringMatching(/^.{44}$/), ttlMs: 1_500, fencing: false },
     ]);
   });
 
@@ -404,12 +404,10 @@ describe("Lock.run", () => {
   });
 
   test("reports a body whose lease the store no longer knew", async () => {
-    const { locks, state } = setUp();
-    await expect(
-      locks.createLock("k").run(() => {
-        state.delete("k");
-      }),
-    ).rejects.toMatchObject({ code: "LOCK_LOST" });
+    const { locks, others } = setUp();
+    await expect(locks.createLock("k").run(() => others.forceRelease({ key: "k" }))).rejects.toMatchObject({
+      code: "LOCK_LOST",
+    });
   });
 
   test("lets the body's error win over the loss of the lease, which is logged", async () => {
