@@ -70,6 +70,11 @@ export class ConfigError extends Error {
   }
 }
 
+/** The environment as it is: to be read here, and to be handed on to a service that is started as another process. */
+export function processEnvironment(): NodeJS.ProcessEnv {
+  return process.env;
+}
+
 /**
  * Reads the configuration. A variable that is empty counts as not set.
  *

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
+import type { RequestListener, Server } from "node:http";
 import { createUpdateChecks, installationId } from "@ota/domain";
 import type { Logger } from "pino";
 import { createApp } from "./app.ts";
@@ -63,11 +63,13 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   });
   onStop({ name: "write last-seen times", run: () => checks.close() });
 
-  const server = createHttpServer(config.http);
+  // The application needs the address, which is known when the server listens; no request is read before this is through.
+  let app: RequestListener | undefined;
+  const server = createHttpServer((request, response) => app?.(request, response), config.http);
   const address = await listen(server, config.http);
   onStop({ name: "drain the server", run: () => drain(server, options) });
   const publicUrl = config.http.publicUrl ?? address;
-  const app = createApp({
+  app = createApp({
     services: {
       db: database.db,
       checks,
@@ -87,7 +89,6 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     bodyTimeoutMs: config.http.bodyTimeoutMs,
     trustedProxies: config.http.trustedProxies,
   });
-  server.on("request", app);
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;
 }

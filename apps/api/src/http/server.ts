@@ -1,4 +1,4 @@
-import { createServer, type Server, STATUS_CODES } from "node:http";
+import { createServer, type RequestListener, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { PROBLEMS, type ProblemCode } from "./problems.ts";
 
@@ -16,16 +16,19 @@ const HEADERS_TIMEOUT_MS = 15_000;
 /** More than any client of ours sends, and far below what would hurt. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** A server that does not listen yet and has no application yet. What is no HTTP is answered with a problem as well. */
-export function createHttpServer(options: ServerOptions): Server {
-  const server = createServer({
-    keepAliveTimeout: options.keepAliveMs,
-    requestTimeout: options.uploadTimeoutMs,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // Else the second of two Authorization headers would be dropped in silence.
-    joinDuplicateHeaders: true,
-  });
+/** A server for the application, not listening yet. What is no HTTP is answered with a problem as well. */
+export function createHttpServer(listener: RequestListener, options: ServerOptions): Server {
+  const server = createServer(
+    {
+      keepAliveTimeout: options.keepAliveMs,
+      requestTimeout: options.uploadTimeoutMs,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // Else the second of two Authorization headers would be dropped in silence.
+      joinDuplicateHeaders: true,
+    },
+    listener,
+  );
   return server.on("clientError", answerClientError);
 }
 
