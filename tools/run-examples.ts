@@ -1,6 +1,7 @@
 /**
- * Runs every `packages/<name>/examples/*.ts` and expects it to end well, and compares the READMEs with them: in a
- * package's README each block of TypeScript follows a comment `<!-- example: examples/<file>.ts -->` and is that file.
+ * Runs every `packages/<name>/examples/*.ts` and expects it to end well, and compares the READMEs with them: each block
+ * of TypeScript in a package's README consists of consecutive lines of one of its examples. Where a comment
+ * `<!-- example: examples/<file>.ts -->` stands above the block, it is that whole file.
  * An example that reads REDIS_URL or DATABASE_URL gets a server of its own.
  */
 import { spawnSync } from "node:child_process";
@@ -40,17 +41,25 @@ async function runExample(example: string): Promise<string[]> {
 
 function checkReadme(readme: string): string[] {
   const text = readFileSync(join(root, readme), "utf8");
+  const own = examples.filter((example) => dirname(example) === join(dirname(readme), "examples"));
   const blocks = text.matchAll(
-    /(?:<!-- example: (?<file>\S+) -->\s*)?^```(?:ts|typescript)\b.*\n(?<code>[\s\S]*?)^```/gm,
+    /(?:<!-- (?:example: )?(?<file>examples\/\S+) -->\s*)?^```(?:ts|typescript)\b.*\n(?<code>[\s\S]*?)^```/gm,
   );
   return [...blocks].flatMap(({ index, groups }) => {
     const where = `${readme}:${text.slice(0, index).split("\n").length}`;
+    const code = lines(groups?.["code"] ?? "");
     const file = groups?.["file"];
-    if (file === undefined)
-      return [`${where}: this TypeScript is in no example: write <!-- example: examples/<file>.ts --> above it`];
+    if (file === undefined) {
+      const isShown = own.some((example) => lines(readFileSync(join(root, example), "utf8")).includes(code));
+      return isShown ? [] : [`${where}: these lines are in no example of the package`];
+    }
     const path = join(dirname(readme), file);
-    if (!examples.includes(path)) return [`${where}: there is no example ${path}`];
-    const same = readFileSync(join(root, path), "utf8").trim() === groups?.["code"]?.trim();
-    return same ? [] : [`${where}: differs from ${path}`];
+    if (!own.includes(path)) return [`${where}: there is no example ${path}`];
+    return lines(readFileSync(join(root, path), "utf8")) === code ? [] : [`${where}: differs from ${path}`];
   });
+}
+
+/** The lines without their indentation, which an excerpt need not keep, each with its line break on both sides. */
+function lines(text: string): string {
+  return `\n${text.trim().replace(/^[ \t]+|[ \t]+$/gm, "")}\n`;
 }
