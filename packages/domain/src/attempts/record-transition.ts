@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
-import { attemptEvents, upgradeAttempts } from "../schema/index.ts";
+import { attemptEvents, devices, upgradeAttempts } from "../schema/index.ts";
 import { type AttemptState, type CancelOutcome, type ReportedState, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
 
 /** A change of an attempt, or a report that changes nothing, together with what the device's row learns from it. */
@@ -60,7 +60,7 @@ export async function recordTransition(db: Database, record: TransitionRecord): 
     ${device === undefined ? sql`` : sql`and upgrade_attempts.device_id = device.id`}
     returning upgrade_attempts.id, last_seq
   `);
-  const noted = db.$with("noted", { id: attemptEvents.attemptId }).as(sql`
+  const noted = db.$with("noted", {}).as(sql`
     insert into attempt_events
       (attempt_id, seq, reported_state, from_state, to_state, reported_version, progress_percent, message, details, code,
        device_time)
@@ -70,7 +70,6 @@ export async function recordTransition(db: Database, record: TransitionRecord): 
       ${sql.param([...(report?.details ?? [])], attemptEvents.details)}::text[], ${report?.code ?? null}::integer,
       ${report?.deviceTime?.toISOString() ?? null}::timestamptz
     from moved
-    returning attempt_id as id
   `);
   const steps = device === undefined ? [moved, noted] : [device, moved, noted];
   const rows = await db
@@ -81,13 +80,13 @@ export async function recordTransition(db: Database, record: TransitionRecord): 
 }
 
 /** Writes what a device has told about itself, where no attempt is concerned. */
-export async function recordDevice(db: Database, update: DeviceUpdate): Promise<void> {
-  const device = updatedDevice(db, update);
-  await db.with(device).select({ id: device.id }).from(device);
+export async function recordDevice(db: Database, { id, ...values }: DeviceUpdate): Promise<void> {
+  const { hardwareRevision, reportedVersion, confirmedVersion } = values;
+  await db.update(devices).set({ hardwareRevision, reportedVersion, confirmedVersion }).where(eq(devices.id, id));
 }
 
 function updatedDevice(db: Database, { id, hardwareRevision, reportedVersion, confirmedVersion }: DeviceUpdate) {
-  return db.$with("device", { id: upgradeAttempts.deviceId }).as(sql`
+  return db.$with("device", { id: devices.id }).as(sql`
     update devices set
       hardware_revision = ${hardwareRevision}::text,
       reported_version = ${reportedVersion}::text,

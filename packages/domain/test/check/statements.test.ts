@@ -1,0 +1,88 @@
+import { withdrawFirmware } from "@ota/domain";
+import { hasPostgres } from "@ota/testkit";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createFleet, startChecks } from "../support/fleet.ts";
+import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+
+describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT counted", () => {
+  let database: PostgresTestDatabase;
+  beforeAll(async () => {
+    database = await openPostgresClient();
+    await database.query("create extension pg_stat_statements");
+  });
+  afterAll(() => database.close());
+
+  /** How many statements the server has executed in this database meanwhile. */
+  async function statementsOf(work: () => Promise<unknown>): Promise<number> {
+    await database.query(
+      "select pg_stat_statements_reset(0, (select oid from pg_database where datname = current_database()), 0)",
+    );
+    await work();
+    const [row] = await database.query(`
+      select coalesce(sum(calls), 0)::int as calls from pg_stat_statements
+      where dbid = (select oid from pg_database where datname = current_database())
+        and query not like '%pg_stat_statements%'
+    `);
+    return row?.["calls"] as number;
+  }
+
+  async function setUp() {
+    const fleet = await createFleet(database.db);
+    const firmware = await fleet.release("2.0.0");
+    const { tokenHash } = await fleet.device();
+    const checks = startChecks(database.db);
+    const check = (version?: string) => () =>
+      checks.checkForUpdate({ tokenHash, reported: version === undefined ? {} : { version } });
+    return { checks, check, fleet, firmware, tokenHash };
+  }
+
+  it("is one when its open attempt is found", async () => {
+    const { check } = await setUp();
+    await check("1.0.0")();
+    expect(await statementsOf(check("1.0.0"))).toBe(1);
+  });
+
+  it("is one when there is nothing to offer", async () => {
+    const { check } = await setUp();
+    await check("2.0.0")();
+    expect(await statementsOf(check("2.0.0"))).toBe(1);
+  });
+
+  it("is two when the device reports another version", async () => {
+    const { check } = await setUp();
+    await check("2.0.0")();
+    expect(await statementsOf(check("2.0.1"))).toBe(2);
+  });
+
+  it("is two when the version that it reports ends its attempt", async () => {
+    const { check, tokenHash, checks } = await setUp();
+    await check("1.0.0")();
+    expect(await statementsOf(check("2.0.0"))).toBe(2);
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ decision: "none", reason: "UP_TO_DATE" });
+  });
+
+  it("is one more when the catalog has changed, once per process", async () => {
+    const { check, fleet } = await setUp();
+    await check("3.0.0")();
+    await fleet.release("2.5.0");
+    expect(await statementsOf(check("3.0.0"))).toBe(2);
+    expect(await statementsOf(check("3.0.0"))).toBe(1);
+  });
+
+  it("is six when it creates: look, begin, lock the row, look again, insert, commit", async () => {
+    const { check, checks, fleet } = await setUp();
+    await check()();
+    const { tokenHash } = await fleet.device();
+    const statements = await statementsOf(() => checks.checkForUpdate({ tokenHash }));
+    // Of a prepared COMMIT, PostgreSQL 15 counts the first execution on a connection only.
+    expect([5, 6]).toContain(statements);
+  });
+
+  it("last seen is written apart, as one statement for many devices", async () => {
+    const { checks, fleet, firmware } = await setUp();
+    await withdrawFirmware(database.db, { actor: { kind: "system" }, firmwareId: firmware.id });
+    const devices = await Promise.all(Array.from({ length: 10 }, () => fleet.device()));
+    await Promise.all(devices.map(({ tokenHash }) => checks.checkForUpdate({ tokenHash })));
+    expect(await statementsOf(() => checks.close())).toBe(1);
+  });
+});
