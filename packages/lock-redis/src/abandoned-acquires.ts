@@ -85,7 +85,7 @@ export class AbandonedAcquires {
 
   /** Whether Redis answered. A client that has been replaced may be closed for good: then the current one is used. */
   async #attempt({ client, key, owner }: AbandonedAcquire): Promise<boolean> {
-    const call: ScriptCall = { script: releaseScript, key, args: [owner], abandoned: false };
+    const call: ScriptCall = { script: releaseScript, keys: [key], args: [owner], abandoned: false };
     const ask = (over: RedisClient) => withDeadline(send(over, call), { timeoutMs: this.#timeoutMs, background: true });
     try {
       await ask(client).catch((error: unknown) => {

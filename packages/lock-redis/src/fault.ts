@@ -47,12 +47,17 @@ export function mayBeGranted(error: unknown): boolean {
 /** The lock error for whatever came out of a request. The owner token appears nowhere in it. */
 export function toLockError(
   error: unknown,
-  context: { readonly operation: StoreOperation; readonly key: string; readonly owner: string },
+  context: { readonly operation: StoreOperation; readonly key: string; readonly owner?: string | undefined },
 ): LockStoreError | LockKeyConflictError {
   const { operation, key, owner } = context;
-  if (error instanceof ForeignData) return new LockKeyConflictError({ key, found: `data of the type ${error.type}` });
+  if (error instanceof ForeignData) return conflict(error, key);
   const cause = withoutSecrets(error, owner);
   return new LockStoreError({ store: "redis", operation, key, cause, reason: reasonFor(error, cause.message) });
+}
+
+function conflict({ type, companion }: ForeignData, key: string): LockKeyConflictError {
+  if (companion === undefined) return new LockKeyConflictError({ key, found: `data of the type ${type}` });
+  return new LockKeyConflictError({ key: companion, found: `data of the type ${type} in place of a fence counter` });
 }
 
 function reasonFor(error: unknown, message: string): string {
@@ -84,9 +89,10 @@ function replyCode(error: unknown): string | undefined {
  * A copy of the error, fit for a log. ioredis puts the whole command on its errors, arguments and so the owner token
  * included; and Redis quotes the arguments of a command that it does not know.
  */
-function withoutSecrets(error: unknown, owner: string): Error {
+function withoutSecrets(error: unknown, owner = ""): Error {
   const message = error instanceof Error ? error.message : String(error);
-  const copy = new Error(message.replace(/, with args beginning with:.*$/s, "").replaceAll(owner, "<owner>"));
+  const shortened = message.replace(/, with args beginning with:.*$/s, "");
+  const copy = new Error(owner === "" ? shortened : shortened.replaceAll(owner, "<owner>"));
   if (!(error instanceof Error)) return copy;
   copy.name = error.name;
   if ("code" in error && typeof error.code === "string") Object.assign(copy, { code: error.code });

@@ -1,24 +1,37 @@
 import {
   type AcquireRequest,
   type AcquireResult,
+  type DemoteOutcome,
   type ExtendOutcome,
   type ExtendRequest,
-  type LockStore,
+  type FencingStore,
+  type InspectableStore,
+  type KeyRequest,
+  type LockSnapshot,
   LockStoreError,
   type OwnedKey,
+  type PromoteRequest,
+  type PromoteResult,
   type ReleaseOutcome,
+  type SharedLockStore,
   type StoreOperation,
   type StoreReach,
 } from "@ota/lock-core";
 import { AbandonedAcquires } from "./abandoned-acquires.ts";
+import { companionKey } from "./companion-keys.ts";
 import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
-import { readReply } from "./reply.ts";
+import { type Answer, readAnswer, readSnapshot } from "./reply.ts";
 import type { Script, ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
+import { acquireSharedScript } from "./scripts/acquire-shared.ts";
+import { demoteScript } from "./scripts/demote.ts";
 import { extendScript } from "./scripts/extend.ts";
+import { forceReleaseScript } from "./scripts/force-release.ts";
+import { inspectScript } from "./scripts/inspect.ts";
 import { isHeldScript } from "./scripts/is-held.ts";
+import { promoteScript } from "./scripts/promote.ts";
 import { releaseScript } from "./scripts/release.ts";
 import { send } from "./send.ts";
 import {
@@ -48,7 +61,7 @@ export interface RedisStoreOptions {
 
 /**
  * Locks in Redis, one sorted set per key, in the layout of symfony/lock's RedisStore (5.2 and later): PHP and Node
- * processes exclude each other.
+ * processes exclude each other, as writers and as readers.
  *
  * Each operation is one script call and takes at most `commandTimeoutMs`. The server's clock decides when a lease ends.
  * Any number of operations may run at once; stores over the same Redis and prefix see each other.
@@ -58,10 +71,12 @@ export interface RedisStoreOptions {
  * somebody else's lock.
  * @throws LockStoreError from every operation when Redis fails, refuses or does not answer.
  */
-export class RedisStore implements LockStore {
+export class RedisStore implements SharedLockStore, FencingStore, InspectableStore {
   readonly name = "redis";
   readonly reach: StoreReach = "shared";
 
+  /** The client itself, unless a function gives one for each operation. */
+  readonly #fixedClient: RedisClient | undefined;
   readonly #currentClient: () => RedisClient;
   readonly #keyPrefix: string;
   readonly #commandTimeoutMs: number;
@@ -71,7 +86,8 @@ export class RedisStore implements LockStore {
   /** @throws LockOptionsError when the client or an option cannot be used. */
   constructor(client: RedisClientSource, options: RedisStoreOptions = {}) {
     checkOptionNames(options);
-    this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(checkClient(client));
+    this.#fixedClient = typeof client === "function" ? undefined : checkClient(client);
+    this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(client);
     this.#keyPrefix = checkKeyPrefix(options.keyPrefix ?? "");
     this.#commandTimeoutMs = checkCommandTimeoutMs(options.commandTimeoutMs ?? 1000);
     this.#abandoned = new AbandonedAcquires({
@@ -86,19 +102,21 @@ export class RedisStore implements LockStore {
    * cannot acquire the key again.
    */
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { owner, ttlMs } = request;
-    const call = this.#callFor(acquireScript, request, [String(checkTtlMs(ttlMs))]);
-    const { key } = call;
+    const { owner, ttlMs, mode, fencing } = request;
+    const script = mode === "shared" ? acquireSharedScript : acquireScript;
+    const call = this.#callFor(script, request, [checkOwner(owner, request.key), checkTtlMs(ttlMs)]);
+    const [key] = call.keys;
     if (this.#closed) throw this.#refusal(request, "the store was closed.");
     if (this.#abandoned.has(key, owner)) {
       throw this.#refusal(request, "a failed attempt of this owner is still being undone. Use a fresh owner token.");
     }
 
     const client = this.#clientFor("acquire", request);
+    if (fencing === true) call.keys = [key, this.#fenceKey(request.key, client)];
     const reply = send(client, call);
     try {
-      const granted = await this.#answer(reply);
-      return granted ? { outcome: "granted" } : { outcome: "contended" };
+      const { code, ...grant } = readAnswer(await this.#inTime(reply));
+      return code === 1 ? { outcome: "granted", ...grant } : { outcome: "contended" };
     } catch (error) {
       call.abandoned = true;
       if (mayBeGranted(error)) this.#abandoned.add({ client, key, owner, ttlMs, reply, error });
@@ -107,18 +125,54 @@ export class RedisStore implements LockStore {
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {
-    const call = this.#callFor(extendScript, request, [String(checkTtlMs(request.ttlMs))]);
-    return (await this.#ask("extend", request, call)) ? "extended" : "lost";
+    const { code } = await this.#change("extend", request, extendScript);
+    return code === 1 ? "extended" : "lost";
   }
 
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    const call = this.#callFor(releaseScript, request);
-    return (await this.#ask("release", request, call)) ? "released" : "not-held";
+    const call = this.#callFor(releaseScript, request, [checkOwner(request.owner, request.key)]);
+    const { code } = readAnswer(await this.#ask("release", request, call));
+    return code === 1 ? "released" : "not-held";
   }
 
   /** Writes nothing, so it also works, with possibly stale answers, on a replica. */
   async isHeld(request: OwnedKey): Promise<boolean> {
-    return await this.#ask("isHeld", request, this.#callFor(isHeldScript, request));
+    const call = this.#callFor(isHeldScript, request, [checkOwner(request.owner, request.key)]);
+    return readAnswer(await this.#ask("isHeld", request, call)).code === 1;
+  }
+
+  async promote(request: PromoteRequest): Promise<PromoteResult> {
+    const { code, ...grant } = await this.#change("promote", request, promoteScript);
+    if (code === 1) return { outcome: "promoted", ...grant };
+    return { outcome: code === 2 ? "contended" : "lost" };
+  }
+
+  async demote(request: ExtendRequest): Promise<DemoteOutcome> {
+    const { code } = await this.#change("demote", request, demoteScript);
+    return code === 1 ? "demoted" : "lost";
+  }
+
+  /**
+   * On a Cluster, refuses keys that can have no fence counter in their own slot. Where a function gives the client, only
+   * `acquire` and `promote` can tell, and refuse them.
+   */
+  checkFencing(key: string): void {
+    this.#fenceKey(key, this.#fixedClient);
+  }
+
+  /** Writes nothing. A plain string under the key counts as an exclusive lock of somebody else. */
+  async inspect(request: KeyRequest): Promise<LockSnapshot> {
+    const call = this.#callFor(inspectScript, request);
+    try {
+      return readSnapshot(await this.#ask("inspect", request, call));
+    } catch (error) {
+      throw toLockError(error, { operation: "inspect", ...request });
+    }
+  }
+
+  /** A plain string under the key is no lock of ours: a `LockKeyConflictError`, as any other data is. */
+  async forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
+    ...
   }
 
   /**

@@ -1,11 +1,16 @@
-/** The key holds data of another type, which is no lock. */
+import type { LockSnapshot } from "@ota/lock-core";
+
+/** A key holds data of another type: the lock's own, or the one of `companion`. */
 export class ForeignData extends Error {
   override readonly name = "ForeignData";
   readonly type: string;
+  /** The full name of the key beside the lock, when it is that. */
+  readonly companion: string | undefined;
 
-  constructor(type: string) {
+  constructor(type: string, companion?: string) {
     super(`the key holds data of the type ${type}`);
     this.type = type;
+    this.companion = companion;
   }
 }
 
@@ -14,16 +19,55 @@ export class UnexpectedReply extends Error {
   override readonly name = "UnexpectedReply";
 }
 
+/** What a script answered. */
+export interface Answer {
+  /** 1 is yes and 0 is no; 2 is a script's third answer. */
+  readonly code: 0 | 1 | 2;
+  readonly fencingToken?: bigint;
+}
+
+/** By number, or by text from a client with the option `stringNumbers`. */
+const PLAIN_ANSWERS: ReadonlyMap<unknown, Answer> = new Map(
+  ([0, 1, 2] as const).flatMap((code): [unknown, Answer][] => [
+    [code, { code }],
+    [String(code), { code }],
+  ]),
+);
+
 /**
- * What a script answered: yes (1) or no (0).
+ * The answer in a script's reply: a number, or { 1, fencing token }.
  *
- * @throws ForeignData for `{ type }`.
+ * @throws ForeignData for `{ type }` and `{ type, companion }`.
  * @throws UnexpectedReply for anything else, such as the `QUEUED` of a connection inside MULTI.
  */
-export function readReply(reply: unknown): boolean {
-  // A client with the option stringNumbers gives "1".
-  if (reply === 1 || reply === "1") return true;
-  if (reply === 0 || reply === "0") return false;
-  if (Array.isArray(reply) && reply.length === 1) throw new ForeignData(String(reply[0]));
-  throw new UnexpectedReply(`unexpected reply ${JSON.stringify(reply)?.slice(0, 80)}`);
+export function readAnswer(reply: unknown): Answer {
+  const plain = PLAIN_ANSWERS.get(reply);
+  if (plain !== undefined) return plain;
+  if (Array.isArray(reply) && reply.length === 2 && Number(reply[0]) === 1 && /^\d+$/.test(String(reply[1]))) {
+    return { code: 1, fencingToken: BigInt(String(reply[1])) };
+  }
+  throw foreignOrUnexpected(reply);
+}
+
+/**
+ * The snapshot in the reply of the inspecting script: { mode, { milliseconds, … } }.
+ *
+ * @throws ForeignData, UnexpectedReply as {@link readAnswer} does.
+ */
+export function readSnapshot(reply: unknown): LockSnapshot {
+  const [mode, holders] = Array.isArray(reply) ? reply : [];
+  if (!Array.isArray(holders)) throw foreignOrUnexpected(reply);
+  const remaining = holders.map((ms) => (Number(ms) < 0 ? Number.POSITIVE_INFINITY : Number(ms)));
+  return {
+    mode: String(mode) as LockSnapshot["mode"],
+    holders: remaining.sort((one, other) => one - other).map((remainingMs) => ({ remainingMs })),
+  };
+}
+
+function foreignOrUnexpected(reply: unknown): ForeignData | UnexpectedReply {
+  if (Array.isArray(reply) && (reply.length === 1 || reply.length === 2)) {
+    const [type, companion] = reply.map(String);
+    return new ForeignData(String(type), companion);
+  }
+  return new UnexpectedReply(`unexpected reply ${JSON.stringify(reply)?.slice(0, 80)}`);
 }

@@ -6,11 +6,11 @@ export interface Script {
   readonly sha1: string;
 }
 
-/** One request to run a script on one key. */
+/** One request to run a script on a lock. */
 export interface ScriptCall {
   readonly script: Script;
-  /** The full name of the lock's key: `KEYS[1]`. */
-  readonly key: string;
+  /** `KEYS`: the full name of the lock's key, and of those beside it that the script works on. */
+  readonly keys: readonly [string, ...string[]];
   /** `ARGV`. */
   readonly args: readonly string[];
   /** Set once nobody waits for the answer any more: what has not been sent by then must not be sent at all. */

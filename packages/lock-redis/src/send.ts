@@ -8,11 +8,11 @@ import type { ScriptCall } from "./script.ts";
  * route. SCRIPT LOAD is never used: the server could lose the script again before the next call.
  */
 export async function send(client: RedisClient, call: ScriptCall): Promise<unknown> {
-  const { script, key, args } = call;
+  const { script, keys, args } = call;
   try {
-    return await client.evalsha(script.sha1, 1, key, ...args);
+    return await client.evalsha(script.sha1, keys.length, ...keys, ...args);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT")) || call.abandoned) throw error;
   }
-  return await client.eval(script.source, 1, key, ...args);
+  return await client.eval(script.source, keys.length, ...keys, ...args);
 }

@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { PRUNE } from "./fragments.ts";
+import { GRANT_FENCE, PRUNE, READ_FENCE } from "./fragments.ts";
 
 /**
  * Takes the write lock, or re-arms the owner's own one.
@@ -11,12 +11,15 @@ import { PRUNE } from "./fragments.ts";
 export const acquireScript: Script = defineScript(
   `
 -- KEYS[1]  the lock
+-- KEYS[2]  its fence counter, when a fencing token is asked for
 -- ARGV[1]  the owner token
 -- ARGV[2]  TTL, integral milliseconds
--- Reply    1 granted, 0 held by someone else, { type } for data that is no lock
+-- Reply    1 granted, { 1, fencing token } with KEYS[2], 0 held by someone else,
+--          { type } or { type, KEYS[2] } for data that is no lock or no counter
 `,
   PRUNE,
   `
+local minting = true
 local members = redis.call('ZCARD', KEYS[1])
 if members > 0 then
   local own = redis.call('ZSCORE', KEYS[1], ARGV[1])
@@ -24,10 +27,15 @@ if members > 0 then
   if not own or members ~= (marker and 2 or 1) then
     return 0
   end
+  minting = not marker
 end
+`,
+  READ_FENCE,
+  `
 local till = string.format('%.0f', now + ARGV[2])
 redis.call('ZADD', KEYS[1], till, ARGV[1], till, '__write__')
 redis.call('PEXPIREAT', KEYS[1], till)
-return 1
 `,
+  GRANT_FENCE,
+  "return 1",
 );

@@ -53,3 +53,46 @@ elseif highest then
   redis.call('PERSIST', KEYS[1])
 end
 `;
+
+/**
+ * Sets `counter` to the lock's latest fencing token, when there is one and the script was given `KEYS[2]`. Comes before
+ * the script's own writes, as it returns when something else lies under that key: { type, KEYS[2] }.
+ */
+export const READ_FENCE = `
+local counter
+if KEYS[2] then
+  local kept = redis.pcall('GET', KEYS[2])
+  if type(kept) == 'table' then
+    if not string.find(kept.err, 'WRONGTYPE', 1, true) then
+      return kept
+    end
+    return { redis.call('TYPE', KEYS[2]).ok, KEYS[2] }
+  end
+  if kept then
+    counter = string.find(kept, '^%d+$') and tonumber(kept)
+    if not counter or counter >= 9007199254740991 then
+      return { 'string', KEYS[2] }
+    end
+  end
+end
+`;
+
+/**
+ * Returns { 1, token } from a script that was given `KEYS[2]`, after {@link READ_FENCE}. A new token is minted when the
+ * script has set `minting`, or when there is none: the server's time in microseconds, or one more than the latest token
+ * where time has not gone on. So tokens go on growing when the counter is lost. Such a number is 1.8e15, exact in Lua
+ * (below 2^53 until the year 2255), but must be printed by `%.0f`.
+ *
+ * The counter is kept for seven days beyond the lease's TTL (`ARGV[2]`). After that a token could be too small only if the
+ * server's clock went back by more than seven days.
+ */
+export const GRANT_FENCE = `
+if KEYS[2] then
+  if minting or not counter then
+    counter = math.max((counter or 0) + 1, time[1] * 1000000 + time[2])
+  end
+  local token = string.format('%.0f', counter)
+  redis.call('SET', KEYS[2], token, 'PX', string.format('%.0f', ARGV[2] + 604800000))
+  return { 1, token }
+end
+`;

@@ -1,0 +1,61 @@
+import { LockOptionsError } from "@ota/lock-core";
+import type { RedisClient } from "./redis-client.ts";
+
+/** What a companion key is for: `fence` counts a lock's fencing tokens. */
+export type CompanionKind = "fence";
+
+/** The ends of companions' names, behind a hash tag. A lock may not be called like that. */
+const COMPANION_NAME = /\{.*\}.*:(?:fence)$/s;
+
+/**
+ * The name of a key that belongs to a lock and lies in the lock's slot of a Cluster, to be sent over `client`: the hash
+ * tag of the lock's own name is used if it has one, else the whole name becomes the tag.
+ *
+ * | lock | companion |
+ * |---|---|
+ * | `firmware:7` | `{firmware:7}:fence` |
+ * | `{firmware}:7` | `{firmware}:{firmware}:7:fence` |
+ * | `firmware:7` behind the prefix `ota:` | `ota:{ota:firmware:7}:fence` |
+ *
+ * Prefixes stay in front, so that a rule for them (an ACL, a clean-up) covers the companions, and count as part of the
+ * lock's name whether the client or the store adds them.
+ *
+ * @throws LockOptionsError when no name can share the lock's slot on a Cluster: for a key that contains `}` but no hash
+ * tag, and for the empty one. Elsewhere they have companions like any other.
+ */
+export function companionKey(
+  kind: CompanionKind,
+  lock: { readonly key: string; readonly keyPrefix: string; readonly client: RedisClient | undefined },
+): string {
+  const { key, keyPrefix, client } = lock;
+  const clientPrefix = String(client?.options?.keyPrefix ?? "");
+  const stored = clientPrefix + keyPrefix + key;
+  const tag = hashTag(stored);
+  const companion = `${keyPrefix}${tag === undefined ? `{${stored}}` : `{${tag}}:${key}`}:${kind}`;
+  if (client?.isCluster === true && hashed(clientPrefix + companion) !== hashed(stored)) {
+    throw new LockOptionsError({
+      option: "key",
+      value: key,
+      expected: "neither empty nor with a } that closes no hash tag, to have a fence counter or queue on a Cluster",
+      key,
+    });
+  }
+  return companion;
+}
+
+/** Whether a lock of this name could be taken for another lock's companion. */
+export function isCompanionName(name: string): boolean {
+  return COMPANION_NAME.test(name);
+}
+
+/** The part of a key that decides its slot: its hash tag, or all of it. */
+function hashed(key: string): string {
+  return hashTag(key) ?? key;
+}
+
+/** What lies between the first `{` and the first `}` behind it, unless that is nothing. */
+function hashTag(key: string): string | undefined {
+  const open = key.indexOf("{");
+  const close = open < 0 ? -1 : key.indexOf("}", open);
+  return close > open + 1 ? key.slice(open + 1, close) : undefined;
+}
