@@ -6,15 +6,21 @@ import type { PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts"
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema } from "../http/schemas.ts";
-import { hardwareRevisionSchema, sha256Schema, versionSchema } from "./fields.ts";
+import { hardwareRevisionSchema, versionSchema } from "./fields.ts";
 import { firmwareSchema, firmwareView } from "./firmware-view.ts";
 
 const query = z.strictObject({
   version: versionSchema,
-  sha256: sha256Schema.toLowerCase().optional().meta({
-    description:
-      "What the bytes must have; checked before anything is stored. Send it: it protects against a mixed-up file.",
-  }),
+  // Some tools print hashes in capitals.
+  sha256: z
+    .string()
+    .toLowerCase()
+    .regex(/^[0-9a-f]{64}$/, "64 hexadecimal digits")
+    .optional()
+    .meta({
+      description:
+        "What the bytes must have; checked before anything is stored. Send it: it protects against a mixed-up file.",
+    }),
   sizeBytes: z.coerce.number().int().min(1).optional().meta({ description: "How many bytes there must be." }),
   hardwareRevisions: plainText(8192)
     .transform((list) => list.split(","))

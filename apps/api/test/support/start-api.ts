@@ -1,24 +1,21 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import type { Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createOperatorKey, createUpdateChecks, type Database, installationId } from "@ota/domain";
-import { LockFactory, MemoryStore } from "@ota/lock-core";
+import { createOperatorKey, type Database } from "@ota/domain";
 import { createTestDatabase } from "@ota/testkit";
 import { pino } from "pino";
-import { createApp } from "../../src/app.ts";
-import { createArtifactUrls } from "../../src/artifacts/artifact-urls.ts";
-import { DiskArtifactStore } from "../../src/artifacts/disk-artifact-store.ts";
+import { readConfig } from "../../src/config.ts";
 import { openDatabase } from "../../src/database.ts";
-import { createHealth } from "../../src/health.ts";
-import { createHttpServer } from "../../src/http/server.ts";
+import { startService } from "../../src/service.ts";
 import { expectDocumented } from "./document-check.ts";
+
+/** What the services of the tests sign their URLs with. */
+export const URL_SIGNING_KEY: Buffer = Buffer.alloc(32, 7);
 
 /** The real application on a real database, listening. */
 export interface TestApi {
   readonly url: string;
   readonly db: Database;
-  readonly server: Server;
   readonly artifactDirectory: string;
   /** A key that works. */
   readonly operatorKey: string;
@@ -56,69 +53,36 @@ export interface TestApiOptions {
   readonly artifactDirectory?: string;
 }
 
-/** Starts everything that `main.ts` starts, in this process, with locks in memory. */
+/** Starts the service as `main.ts` does, in this process, with locks in memory. */
 export async function startApi(options: TestApiOptions = {}): Promise<TestApi> {
   const folder = await mkdtemp(join(tmpdir(), "ota-api-"));
   const artifactDirectory = options.artifactDirectory ?? join(folder, "artifacts");
-  const logger = pino({ level: "silent" });
-  const database = await openDatabase({
-    migrate: "auto",
-    database:
-      options.database === "embedded"
-        ? { kind: "embedded", directory: join(folder, "database") }
-        : {
-            kind: "postgres",
-            url: await createTestDatabase(),
-            poolSize: 4,
-            connectTimeoutMs: 5000,
-            statementTimeoutMs: 10_000,
-          },
+  const config = readConfig({
+    PORT: "0",
+    OTA_DATA_DIR: folder,
+    OTA_ARTIFACT_DIR: artifactDirectory,
+    OTA_MAX_ARTIFACT_BYTES: String(options.maxArtifactBytes ?? 8 * 1024 * 1024),
+    OTA_URL_SIGNING_KEY: URL_SIGNING_KEY.toString("hex"),
+    OTA_SHUTDOWN_TIMEOUT_MS: "0",
+    ...(options.database === "embedded" ? {} : { DATABASE_URL: await createTestDatabase() }),
   });
+  const database = await openDatabase(config);
   const { db } = database;
-  const checks = createUpdateChecks({
-    db,
-    locks: new LockFactory(new MemoryStore(), { logger, ttlMs: 10_000 }),
+  const logger = pino({ level: "silent" });
+  const service = await startService({
+    config,
     logger,
-  });
-  const artifacts = await DiskArtifactStore.open({
-    directory: artifactDirectory,
-    installationId: await installationId(db),
+    database,
+    keys: { urlSigningKey: URL_SIGNING_KEY, operatorKey: undefined },
   });
   const { key: operatorKey } = await createOperatorKey(db, { actor: { kind: "system" }, name: "test" });
 
-  let listener: ReturnType<typeof createApp> | undefined;
-  const server = createHttpServer((request, response) => listener?.(request, response), {
-    keepAliveMs: 5000,
-    uploadTimeoutMs: 60_000,
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  const url = `http://127.0.0.1:${port}`;
-  listener = createApp({
-    logger,
-    version: "0.0.0-test",
-    bodyLimitBytes: 65_536,
-    bodyTimeoutMs: 10_000,
-    services: {
-      ...{ db, checks, artifacts, publicUrl: url },
-      artifactUrls: createArtifactUrls({ publicUrl: url, key: Buffer.alloc(32, 7), validSeconds: 3600 }),
-      health: createHealth({
-        probeDatabase: () => database.probe(),
-        probeLockStore: async () => {},
-        lockOutage: "proceed",
-      }),
-      maxArtifactBytes: options.maxArtifactBytes ?? 8 * 1024 * 1024,
-    },
-  });
-
-  const as = (token: string | undefined): Caller => callerOf(url, token);
+  const as = (token: string | undefined): Caller => callerOf(service.url, token);
   return {
-    ...{ url, db, server, artifactDirectory, operatorKey, as },
+    ...{ url: service.url, db, artifactDirectory, operatorKey, as },
     operator: as(operatorKey),
     async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      await checks.close();
+      await service.stop();
       await database.close();
       await rm(folder, { recursive: true, force: true });
     },
