@@ -36,7 +36,7 @@ end
  * begins with it: it is the check of the type, and a first write that a server at its memory limit still allows, which
  * lets the writes after it pass as well.
  */
-export const PRUNE = `${CLOCK}
+export const PRUNE: string = `${CLOCK}
 local answer = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
 ${FOREIGN}`;
 
