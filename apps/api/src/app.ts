@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { artifactRoutes } from "./artifacts/routes.ts";
 import { deviceRoutes } from "./device/routes.ts";
 import { documentationRoutes } from "./docs-page/routes.ts";
-import { healthRoutes } from "./health.ts";
+import { healthRoutes } from "./health-routes.ts";
 import { Exchange } from "./http/exchange.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { HttpProblem } from "./http/problems.ts";

@@ -1,6 +1,3 @@
-import { z } from "zod";
-import { defineRoute, type RouteDefinition } from "./http/route.ts";
-
 /** A part that the service stands on. */
 export type HealthPart = "database" | "lock-store";
 
@@ -79,54 +76,3 @@ async function answers(probe: () => Promise<unknown>, timeoutMs: number): Promis
     clearTimeout(timer);
   }
 }
-
-const partSchema = z.enum(["database", "lock-store"]);
-const readinessSchema = z
-  .object({
-    status: z.enum(["ready", "unavailable"]),
-    degraded: z.array(partSchema).meta({ description: "Away; the service goes on without them." }),
-    unavailable: z.array(partSchema).meta({ description: "Away; the service cannot go on without them." }),
-  })
-  .meta({ id: "Readiness" });
-
-/** Whatever a prober adds to the URL is its own business. */
-const anyQuery = z.looseObject({});
-
-/** For whoever starts, watches and balances the service. */
-export const healthRoutes: readonly RouteDefinition[] = [
-  defineRoute({
-    method: "GET",
-    path: "/healthz",
-    operationId: "getHealth",
-    summary: "Whether the process is alive",
-    description: "Says nothing about the database: a process that waits for it need not be restarted.",
-    tag: "Service",
-    auth: "none",
-    request: { query: anyQuery },
-    responses: { 200: { description: "It is", body: z.object({ status: z.literal("alive") }) } },
-    problems: [],
-    quiet: true,
-    async handler() {
-      return { status: 200, body: { status: "alive" } };
-    },
-  }),
-  defineRoute({
-    method: "GET",
-    path: "/readyz",
-    operationId: "getReadiness",
-    summary: "Whether requests can be served",
-    tag: "Service",
-    auth: "none",
-    request: { query: anyQuery },
-    responses: {
-      200: { description: "They can, perhaps without some parts", body: readinessSchema },
-      503: { description: "They cannot", body: readinessSchema },
-    },
-    problems: [],
-    quiet: true,
-    async handler(_request, { health }) {
-      const report = await health.check();
-      return { status: report.status === "ready" ? 200 : 503, body: report };
-    },
-  }),
-];

@@ -1,4 +1,4 @@
-import { authOf, type LocatedOperation, type ViewOptions } from "./operation-view.ts";
+import { authOf, type LocatedOperation, type ViewOptions } from "./operation.ts";
 import { type JsonSchema, type NamedSchemas, resolve } from "./schema-view.ts";
 
 /** A command line that calls the operation, with shell variables for what the caller must fill in. */

@@ -1,54 +1,16 @@
 import { curlExample } from "./curl-example.ts";
 import { type Html, html, inline, prose } from "./html.ts";
-import { type Field, fieldTable, type JsonSchema, type NamedSchemas, resolve, schemaView } from "./schema-view.ts";
-
-/** The parts of an OpenAPI operation that the page shows. */
-export interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly description?: string;
-  readonly tags: readonly string[];
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: RequestBody;
-  readonly responses: Readonly<Record<string, Response>>;
-}
-
-interface RequestBody {
-  readonly description?: string;
-  readonly required?: boolean;
-  readonly content: MediaTypes;
-}
-
-interface Parameter {
-  readonly name: string;
-  readonly in: "path" | "query" | "header";
-  readonly required?: boolean;
-  readonly description?: string;
-  readonly schema: JsonSchema;
-}
-
-interface Response {
-  readonly description: string;
-  readonly headers?: Readonly<Record<string, { readonly description?: string }>>;
-  readonly content?: MediaTypes;
-}
-
-type MediaTypes = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
-
-/** An operation where it stands in the document. */
-export interface LocatedOperation {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: Operation;
-}
-
-/** What the views need to know of the document around an operation. */
-export interface ViewOptions {
-  /** The base of the examples' URLs. */
-  readonly server: string;
-  readonly schemas: NamedSchemas;
-}
+import {
+  type Auth,
+  authOf,
+  type LocatedOperation,
+  type Operation,
+  type Parameter,
+  type RequestBody,
+  type Response,
+  type ViewOptions,
+} from "./operation.ts";
+import { type Field, fieldTable, resolve, schemaView } from "./schema-view.ts";
 
 const PROBLEM = "application/problem+json";
 
@@ -67,22 +29,12 @@ export function operationView({ method, path, operation }: LocatedOperation, opt
   </article>`;
 }
 
-/** Who may call an operation. */
-export type Auth = "nobody" | "device" | "device-or-signature" | "operator";
-
 const WHO: Readonly<Record<Auth, string>> = {
   nobody: "Needs no credentials.",
   device: "Needs a device token as Bearer.",
   "device-or-signature": "Needs a device token as Bearer, or a signed URL.",
   operator: "Needs an operator key as Bearer.",
 };
-
-/** Who may call an operation, by its security requirements. */
-export function authOf({ security }: Operation): Auth {
-  if (security.some((scheme) => "operatorKey" in scheme)) return "operator";
-  if (!security.some((scheme) => "deviceToken" in scheme)) return "nobody";
-  return security.length > 1 ? "device-or-signature" : "device";
-}
 
 const PLACES = { path: "In the path", query: "In the query", header: "Headers" };
 

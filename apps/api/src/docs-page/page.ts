@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { PROBLEMS } from "../http/problems.ts";
 import type { OpenApiDocument } from "../openapi/document.ts";
 import { Html, html, inline, prose } from "./html.ts";
-import { type LocatedOperation, type Operation, operationView } from "./operation-view.ts";
+import type { LocatedOperation, Operation } from "./operation.ts";
+import { operationView } from "./operation-view.ts";
 import { type NamedSchemas, schemaView } from "./schema-view.ts";
 import { STYLE } from "./style.ts";
 

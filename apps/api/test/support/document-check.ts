@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { expect } from "vitest";
 import { apiRoutes } from "../../src/app.ts";
-import type { Operation } from "../../src/docs-page/operation-view.ts";
+import type { Operation } from "../../src/docs-page/operation.ts";
 import { documentationRoutes } from "../../src/docs-page/routes.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/openapi/document.ts";
 
