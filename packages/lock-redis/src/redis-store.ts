@@ -102,17 +102,18 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
    * cannot acquire the key again.
    */
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { owner, ttlMs, mode, fencing } = request;
-    const script = mode === "shared" ? acquireSharedScript : acquireScript;
-    const call = this.#callFor(script, request, [checkOwner(owner, request.key), checkTtlMs(ttlMs)]);
-    const [key] = call.keys;
+    const { owner, ttlMs, mode } = request;
+    const args = [checkOwner(owner, request.key), String(checkTtlMs(ttlMs))];
+    const client = this.#clientFor("acquire", request);
+    const keys = this.#keysOf(request, client);
+    const [key] = keys;
     if (this.#closed) throw this.#refusal(request, "the store was closed.");
     if (this.#abandoned.has(key, owner)) {
       throw this.#refusal(request, "a failed attempt of this owner is still being undone. Use a fresh owner token.");
     }
 
-    const client = this.#clientFor("acquire", request);
-    if (fencing === true) call.keys = [key, this.#fenceKey(request.key, client)];
+    const script = mode === "shared" ? acquireSharedScript : acquireScript;
+    const call: ScriptCall = { script, keys, args, abandoned: false };
     const reply = send(client, call);
     try {
       const { code, ...grant } = readAnswer(await this.#inTime(reply));
@@ -125,54 +126,48 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {
-    const { code } = await this.#change("extend", request, extendScript);
-    return code === 1 ? "extended" : "lost";
+    return (await this.#renew("extend", request, extendScript)).code === 1 ? "extended" : "lost";
   }
 
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    const call = this.#callFor(releaseScript, request, [checkOwner(request.owner, request.key)]);
-    const { code } = readAnswer(await this.#ask("release", request, call));
+    const args = [checkOwner(request.owner, request.key)];
+    const { code } = await this.#ask(request, { operation: "release", script: releaseScript, args, read: readAnswer });
     return code === 1 ? "released" : "not-held";
   }
 
   /** Writes nothing, so it also works, with possibly stale answers, on a replica. */
   async isHeld(request: OwnedKey): Promise<boolean> {
-    const call = this.#callFor(isHeldScript, request, [checkOwner(request.owner, request.key)]);
-    return readAnswer(await this.#ask("isHeld", request, call)).code === 1;
+    const args = [checkOwner(request.owner, request.key)];
+    return (await this.#ask(request, { operation: "isHeld", script: isHeldScript, args, read: readAnswer })).code === 1;
   }
 
   async promote(request: PromoteRequest): Promise<PromoteResult> {
-    const { code, ...grant } = await this.#change("promote", request, promoteScript);
+    const { code, ...grant } = await this.#renew("promote", request, promoteScript);
     if (code === 1) return { outcome: "promoted", ...grant };
     return { outcome: code === 2 ? "contended" : "lost" };
   }
 
   async demote(request: ExtendRequest): Promise<DemoteOutcome> {
-    const { code } = await this.#change("demote", request, demoteScript);
-    return code === 1 ? "demoted" : "lost";
+    return (await this.#renew("demote", request, demoteScript)).code === 1 ? "demoted" : "lost";
   }
 
   /**
-   * On a Cluster, refuses keys that can have no fence counter in their own slot. Where a function gives the client, only
-   * `acquire` and `promote` can tell, and refuse them.
+   * On a Cluster, refuses keys that can have no fence counter in their own slot. Where a function gives the client, this
+   * cannot be told here: then `acquire` and `promote` refuse them.
    */
   checkFencing(key: string): void {
-    this.#fenceKey(key, this.#fixedClient);
+    this.#keysOf({ key, fencing: true }, this.#fixedClient);
   }
 
   /** Writes nothing. A plain string under the key counts as an exclusive lock of somebody else. */
-  async inspect(request: KeyRequest): Promise<LockSnapshot> {
-    const call = this.#callFor(inspectScript, request);
-    try {
-      return readSnapshot(await this.#ask("inspect", request, call));
-    } catch (error) {
-      throw toLockError(error, { operation: "inspect", ...request });
-    }
+  inspect(request: KeyRequest): Promise<LockSnapshot> {
+    return this.#ask(request, { operation: "inspect", script: inspectScript, args: [], read: readSnapshot });
   }
 
-  /** A plain string under the key is no lock of ours: a `LockKeyConflictError`, as any other data is. */
+  /** A plain string under the key is no lock of ours: a `LockKeyConflictError`, as for any other data. */
   async forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
-    ...
+    const asked = { operation: "forceRelease", script: forceReleaseScript, args: [], read: readAnswer } as const;
+    return (await this.#ask(request, asked)).code === 1 ? "released" : "not-held";
   }
 
   /**
@@ -187,30 +182,36 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     await this.#abandoned.close();
   }
 
-  async #ask(operation: StoreOperation, request: OwnedKey, call: ScriptCall): Promise<boolean> {
+  /** Asks for a new end of the owner's lease. */
+  #renew(operation: StoreOperation, request: ExtendRequest & Asking, script: Script): Promise<Answer> {
+    const args = [checkOwner(request.owner, request.key), String(checkTtlMs(request.ttlMs))];
+    return this.#ask(request, { operation, script, args, read: readAnswer });
+  }
+
+  async #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
+    const { operation, script, args, read } = asked;
     const client = this.#clientFor(operation, request);
+    const call: ScriptCall = { script, keys: this.#keysOf(request, client), args, abandoned: false };
     try {
-      return await this.#answer(send(client, call));
+      return read(await this.#inTime(send(client, call)));
     } catch (error) {
       call.abandoned = true;
       throw toLockError(error, { operation, ...request });
     }
   }
 
-  async #answer(reply: Promise<unknown>): Promise<boolean> {
-    return readReply(await withDeadline(reply, { timeoutMs: this.#commandTimeoutMs }));
+  #inTime(reply: Promise<unknown>): Promise<unknown> {
+    return withDeadline(reply, { timeoutMs: this.#commandTimeoutMs });
   }
 
-  #callFor(script: Script, { key, owner }: OwnedKey, args: readonly string[] = []): ScriptCall {
-    return {
-      script,
-      key: checkKey(key, this.#keyPrefix),
-      args: [checkOwner(owner, key), ...args],
-      abandoned: false,
-    };
+  /** The lock's key by its full name, and that of its fence counter when a token is asked for. */
+  #keysOf({ key, fencing }: Asking, client: RedisClient | undefined): ScriptCall["keys"] {
+    const name = checkKey(key, this.#keyPrefix);
+    if (fencing !== true) return [name];
+    return [name, companionKey("fence", { key, keyPrefix: this.#keyPrefix, client })];
   }
 
-  #clientFor(operation: StoreOperation, { key, owner }: OwnedKey): RedisClient {
+  #clientFor(operation: StoreOperation, { key, owner }: Asking): RedisClient {
     try {
       return this.#currentClient();
     } catch (error) {
@@ -221,6 +222,19 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   #refusal({ key }: OwnedKey, reason: string): LockStoreError {
     return new LockStoreError({ store: this.name, operation: "acquire", key, reason });
   }
+}
+
+/** What every request may say. */
+interface Asking extends KeyRequest {
+  readonly owner?: string;
+  readonly fencing?: boolean | undefined;
+}
+
+interface Asked<T> {
+  readonly operation: StoreOperation;
+  readonly script: Script;
+  readonly args: readonly string[];
+  readonly read: (reply: unknown) => T;
 }
 
 function always<T>(value: T): () => T {

@@ -1,4 +1,5 @@
 import { LockOptionsError, MAX_TTL_MS } from "@ota/lock-core";
+import { isCompanionName } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
 
 /** The longest delay that a timer of Node can have. */
@@ -51,8 +52,8 @@ export function checkCommandTimeoutMs(commandTimeoutMs: number): number {
 }
 
 /**
- * The full name of the lock's key. Any string will do but two kinds: one that UTF-8 cannot express (different ones would
- * become the same key), and one that PHP's symfony/lock overwrites.
+ * The full name of the lock's key. Any string will do but three kinds: one that UTF-8 cannot express (different ones would
+ * become the same key), one that PHP's symfony/lock overwrites, and one that looks like the fence counter of a lock.
  */
 export function checkKey(key: string, keyPrefix: string): string {
   if (typeof key !== "string" || !key.isWellFormed()) {
@@ -66,6 +67,10 @@ export function checkKey(key: string, keyPrefix: string): string {
       expected: `a name that does not end in ${PROBE_KEY}, a key that symfony/lock overwrites`,
       key,
     });
+  }
+  if (isCompanionName(name)) {
+    const expected = "a name other than those of the keys kept beside locks, such as {a}:fence";
+    throw new LockOptionsError({ option: "key", value: key, expected, key });
   }
   return name;
 }
