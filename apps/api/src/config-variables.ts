@@ -46,7 +46,7 @@ export const VARIABLES = {
     accepts: "an http:// or https:// URL without query and fragment",
     schema: z
       .url({ protocol: /^https?$/ })
-      .refine((text) => !/[?#]/.test(text) && new URL(text).username === "")
+      .refine((text) => !/[?#]/.test(text) && URL.parse(text)?.username === "")
       .transform((text) => text.replace(/\/+$/, "")),
     defaultText: "`http://HOST:PORT`, with `127.0.0.1` where the service listens on all addresses",
   }),

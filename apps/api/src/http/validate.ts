@@ -14,20 +14,27 @@ export interface InputSchemas {
 /** The parts of a request as they came. */
 export interface RawInput {
   readonly params: unknown;
-  readonly query: unknown;
+  readonly query: object;
   readonly body: unknown;
 }
+
+/** The parts of a request as the schemas have them. */
+export type ValidInput = Readonly<Record<keyof RawInput, unknown>>;
 
 /**
  * Validates all parts of a request at once. A part without a schema is empty.
  *
  * @throws {HttpProblem} `FIELDS_INVALID` with every invalid field of every part.
  */
-export function validateInput(schemas: InputSchemas, raw: RawInput): RawInput {
+export function validateInput(schemas: InputSchemas, raw: RawInput): ValidInput {
   const problems: FieldProblem[] = [];
   const parse = (part: keyof InputSchemas): unknown => {
     const schema = schemas[part];
-    if (schema === undefined) return part === "body" ? undefined : EMPTY;
+    if (schema === undefined) {
+      // A query where none is read: most likely a field of the body that went to the wrong place.
+      if (part === "query") for (const name of Object.keys(raw.query)) problems.push(unknownField(part, [name]));
+      return part === "body" ? undefined : EMPTY;
+    }
     const parsed = schema.safeParse(raw[part]);
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues) problems.push(...fieldProblems(part, issue));
@@ -52,9 +59,13 @@ const EMPTY = Object.freeze({});
 
 function fieldProblems(part: string, issue: z.core.$ZodIssue): readonly FieldProblem[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ field: fieldName(part, [...issue.path, key]), message: "unknown field" }));
+    return issue.keys.map((key) => unknownField(part, [...issue.path, key]));
   }
   return [{ field: fieldName(part, issue.path), message: issue.message }];
+}
+
+function unknownField(part: string, path: readonly PropertyKey[]): FieldProblem {
+  return { field: fieldName(part, path), message: "unknown field" };
 }
 
 /** `body.version`. Parts of the name that came from outside are cut to what a reader needs. */
