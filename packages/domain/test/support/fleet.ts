@@ -24,9 +24,21 @@ export async function createFleet(
   await createProduct(db, { actor, name: product, ...options });
   return {
     product,
-    /** Registers a firmware and releases it to everybody in the channel. */
-    async release(version: string, rollout: { channel?: string; priority?: number; allowDowngrade?: boolean } = {}) {
-      const firmware = await registerFirmware(db, { actor, product, version, artifact: artifactOf(version) });
+    /** Registers a firmware and releases it, to everybody in the channel unless told otherwise. */
+    async release(
+      version: string,
+      options: {
+        readonly hardwareRevisions?: string[];
+        readonly requiresVersion?: string;
+        readonly startRollout?: boolean;
+        readonly channel?: string;
+        readonly priority?: number;
+        readonly allowDowngrade?: boolean;
+      } = {},
+    ) {
+      const { hardwareRevisions, requiresVersion, ...rollout } = options;
+      const facts = { product, version, artifact: artifactOf(version), hardwareRevisions, requiresVersion };
+      const firmware = await registerFirmware(db, { actor, ...facts });
       return releaseFirmware(db, { actor, firmwareId: firmware.id, ...rollout });
     },
     async device(serial: string = randomUUID()) {

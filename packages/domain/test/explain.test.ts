@@ -1,0 +1,60 @@
+import { explainDevice } from "@ota/domain";
+import { expect, it } from "vitest";
+import { describeOnDatabases } from "./support/databases.ts";
+import { createFleet, startChecks } from "./support/fleet.ts";
+
+describeOnDatabases("explainDevice", (database) => {
+  it("lists every candidate, best first, with the reason why it is not offered, and what a check would answer", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const old = await fleet.release("1.0.0");
+    const next = await fleet.release("2.0.0");
+    const beta = await fleet.release("3.0.0", { channel: "beta" });
+    const other = await fleet.release("2.5.0", { hardwareRevisions: ["Z"] });
+    const device = await fleet.device();
+    const checks = startChecks(db);
+    const answer = await checks.checkForUpdate({ tokenHash: device.tokenHash, reported: { version: "1.0.0" } });
+
+    const explanation = await explainDevice(db, { deviceId: device.id });
+    expect(explanation.device).toMatchObject({ serial: device.serial, runs: { version: "1.0.0" }, channel: "stable" });
+    expect(explanation.decision).toEqual({ decision: "update", firmwareId: next.id, version: "2.0.0" });
+    expect(explanation.live).toMatchObject({ state: "offered", version: "2.0.0" });
+    expect(answer).toMatchObject({ decision: "update", firmware: { id: next.id } });
+    expect(explanation.candidates.map(({ target, reason }) => [target.firmwareId, reason])).toEqual([
+      [beta.id, "NOT_IN_ROLLOUT"],
+      [other.id, "HARDWARE_MISMATCH"],
+      [next.id, undefined],
+      [old.id, "UP_TO_DATE"],
+    ]);
+    expect(explanation.candidates[2]).toMatchObject({ attempts: 1, channel: "stable", rolloutState: "running" });
+  });
+
+  it("names the step that a target needs", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const step = await fleet.release("1.5.0", { startRollout: false });
+    const target = await fleet.release("2.0.0", { requiresVersion: "1.5.0" });
+    const device = await fleet.device();
+    await startChecks(db).checkForUpdate({ tokenHash: device.tokenHash, reported: { version: "1.0.0" } });
+    const { candidates } = await explainDevice(db, { deviceId: device.id });
+    expect(candidates).toMatchObject([{ target: { firmwareId: target.id }, offers: { firmwareId: step.id } }]);
+  });
+
+  it("changes nothing", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    await fleet.release("1.0.0");
+    const device = await fleet.device();
+    const { decision } = await explainDevice(db, { deviceId: device.id });
+    expect(decision).toMatchObject({ decision: "update" });
+    const counted = `select count(*)::int as n from upgrades u join devices d on d.id = u.device_id where d.public_id = '${device.id}'`;
+    expect(await database().query(counted)).toEqual([{ n: 0 }]);
+  });
+
+  it.each(["not-an-id", "00000000-0000-7000-8000-000000000000", "a\u0000"])(
+    "refuses %j as nobody's",
+    async (deviceId) => {
+      await expect(explainDevice(database().db, { deviceId })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    },
+  );
+});
