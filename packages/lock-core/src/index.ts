@@ -11,6 +11,7 @@ export {
   LockTimeoutError,
   type StoreOperation,
 } from "./errors.ts";
+export { fencedWrite } from "./fenced-write.ts";
 export type { Lease, LeaseStatus, PromoteOutcome } from "./lease.ts";
 export type { Lock } from "./lock.ts";
 export { LockFactory } from "./lock-factory.ts";
@@ -21,9 +22,11 @@ export type {
   AcquireOptions,
   LockFactoryOptions,
   LockOptions,
+  RestoreOptions,
   TryAcquireOptions,
   WaitOptions,
 } from "./options.ts";
+export type { SerialisedLease } from "./serialised-lease.ts";
 export {
   type AcquireRequest,
   type AcquireResult,

@@ -1,9 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { CheckedStore } from "./checked-store.ts";
 import type { Clock } from "./clock.ts";
-import { LockLostError } from "./errors.ts";
+import { LockLostError, LockOptionsError } from "./errors.ts";
 import type { LogFields, Logger } from "./logger.ts";
 import { resolveTtlMs } from "./options.ts";
+import type { SerialisedLease } from "./serialised-lease.ts";
 import type { ExtendOutcome, ExtendRequest, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
 import type { DemoteOutcome, PromoteResult } from "./store-capabilities.ts";
 
@@ -182,6 +183,27 @@ export class Lease implements AsyncDisposable {
   release(): Promise<ReleaseOutcome> {
     if (!this.isExpired()) this.#end = RELEASED;
     return this.#inTurn(() => this.#releaseNow());
+  }
+
+  /**
+   * The lease for another process, for `JSON.stringify(lease)` there and `locks.restore` here: the one that restores it
+   * owns it. From then on this object must neither extend nor release it, and must not be in an `await using` scope. What
+   * it gives holds the owner token, a secret.
+   *
+   * @throws LockOptionsError when the store is one of this process alone.
+   * @throws LockLostError once the lease has ended.
+   */
+  toJSON(): SerialisedLease {
+    const { name, reach } = this.#context.store;
+    const { key, owner } = this.#owned;
+    if (reach === "process") {
+      const expected = "one that other processes share, to give a lease away";
+      throw new LockOptionsError({ option: "store", value: name, expected, key });
+    }
+    this.assertHeld();
+    const deadlineMs = Math.floor(Date.now() + this.remainingMs());
+    const lease = { version: 1, key, owner, mode: this.#mode, deadlineMs } as const;
+    return this.#fencingToken === undefined ? lease : { ...lease, fencingToken: String(this.#fencingToken) };
   }
 
   /**

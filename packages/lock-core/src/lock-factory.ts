@@ -1,17 +1,23 @@
 import { CheckedStore } from "./checked-store.ts";
 import { type Clock, systemClock } from "./clock.ts";
+import type { Lease } from "./lease.ts";
 import { Lock } from "./lock.ts";
 import { type Logger, processWarningLogger } from "./logger.ts";
 import {
   checkFactoryOptions,
   checkKey,
   checkLockOptions,
+  checkRestoreOptions,
   checkStore,
   type LockFactoryOptions,
   type LockOptions,
+  type RestoreOptions,
   resolveTtlMs,
 } from "./options.ts";
-import type { LockStore } from "./store.ts";
+import { restoreLease } from "./restore-lease.ts";
+import type { SerialisedLease } from "./serialised-lease.ts";
+import type { LockStore, ReleaseOutcome } from "./store.ts";
+import type { LockSnapshot } from "./store-capabilities.ts";
 
 /** Makes locks on one store. An application has one, made where its store is made. */
 export class LockFactory {
@@ -48,5 +54,43 @@ export class LockFactory {
       fencing,
       wait,
     });
+  }
+  /**
+   * Takes over a lease that another process gave away as JSON: text, or what was parsed from it. Confirms it in the store,
+   * in its mode and with a new end. `undefined` when it has ended meanwhile, or when it is to be exclusive and others
+   * share the key by now.
+   *
+   * @throws LockOptionsError for what is no serialised lease, and on a store whose leases end with their process.
+   * @throws LockStoreError on a fault; the lease stands in the store as it did, and can be restored later.
+   */
+  async restore(lease: string | SerialisedLease, options: RestoreOptions = {}): Promise<Lease | undefined> {
+    const { ttlMs = this.#defaults.ttlMs } = checkRestoreOptions(options);
+    return restoreLease(lease, {
+      store: this.#store,
+      clock: this.#clock,
+      logger: this.#logger,
+      ttlMs: resolveTtlMs(ttlMs),
+    });
+  }
+
+  /**
+   * For operators: how the key is held now, by how many and for how long. It tells no owner tokens and changes nothing.
+   *
+   * @throws LockOptionsError on a store that cannot be inspected.
+   */
+  async inspect(key: string): Promise<LockSnapshot> {
+    return this.#store.inspect({ key: checkKey(key) });
+  }
+
+  /**
+   * For operators: frees the key, whoever holds it. The holders find out at their next extend, `isHeld` or release, and
+   * may work on until then. `not-held` when nobody held it.
+   *
+   * @throws LockOptionsError on a store that cannot be inspected.
+   */
+  async forceRelease(key: string): Promise<ReleaseOutcome> {
+    const outcome = await this.#store.forceRelease({ key: checkKey(key) });
+    if (outcome === "released") this.#logger.warn({ key, store: this.#store.name }, "A lock was released by force.");
+    return outcome;
   }
 }

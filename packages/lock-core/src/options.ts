@@ -54,6 +54,15 @@ export interface LockFactoryOptions extends LockOptions {
   readonly clock?: Clock | undefined;
 }
 
+/** Options of a restored lease. What is left out comes from the factory. */
+export interface RestoreOptions {
+  /**
+   * How long the lease is to live from now on, and by how much it is extended later, as in {@link LockOptions}.
+   * @default 30_000
+   */
+  readonly ttlMs?: number | undefined;
+}
+
 /** Options of one attempt. */
 export interface TryAcquireOptions {
   /**
@@ -84,12 +93,14 @@ const DEFAULT_RETRY_DELAY_MS = 100;
 const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
 const LOCK_NAMES = ["ttlMs", "fencing", ...WAIT_NAMES];
 const FACTORY_NAMES = [...LOCK_NAMES, "logger", "clock"];
+const RESTORE_NAMES = ["ttlMs"];
 const TRY_NAMES = ["mode", "signal"];
 const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
 
 /** The options in their checked form: rounded, and without those that are `undefined`. */
 export const checkFactoryOptions = (options: LockFactoryOptions): LockFactoryOptions => check(options, FACTORY_NAMES);
 export const checkLockOptions = (options: LockOptions): LockOptions => check(options, LOCK_NAMES);
+export const checkRestoreOptions = (options: RestoreOptions): RestoreOptions => check(options, RESTORE_NAMES);
 export const checkTryAcquireOptions = (options: TryAcquireOptions): TryAcquireOptions => check(options, TRY_NAMES);
 export const checkAcquireOptions = (options: AcquireOptions): AcquireOptions => check(options, ACQUIRE_NAMES);
 

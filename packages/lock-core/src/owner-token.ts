@@ -1,5 +1,8 @@
 import { randomBytes } from "node:crypto";
 
+/** The member that symfony/lock keeps beside the holder of a write lock: an owner of that name would own all of them. */
+const RESERVED_MARKER = "__write__";
+
 /**
  * A fresh owner token: 32 random bytes in base64, so 44 characters that nobody can guess and that never repeat.
  *
@@ -8,4 +11,9 @@ import { randomBytes } from "node:crypto";
  */
 export function createOwnerToken(): string {
   return randomBytes(32).toString("base64");
+}
+
+/** Whether this can be an owner token: a non-empty string that every backend keeps as it is, and no reserved marker. */
+export function isOwnerToken(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value !== RESERVED_MARKER && value.isWellFormed();
 }

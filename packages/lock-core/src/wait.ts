@@ -25,7 +25,7 @@ export async function waitFor<T>(
   { waitTimeoutMs, maxAttempts, retryDelayMs, clock, signal }: ResolvedWait & WaitContext,
 ): Promise<WaitResult<T>> {
   const startedAt = clock.now();
-  for (let attempts = 1, last = waitTimeoutMs === 0; ; attempts++) {
+  for (let attempts = 1, last = false; ; attempts++) {
     const value = await attempt();
     if (value !== undefined) return { value };
 

@@ -314,7 +314,7 @@ describe("an owner token", () => {
     const owner = store.requests[0]?.owner as string;
     const printed = [
       inspect(lease, { depth: 9, showHidden: true }),
-      JSON.stringify(lease),
+      inspect(new Set([lease]), { depth: 9, showHidden: true }),
       inspect(error),
       inspect(log, { depth: 9 }),
     ];
