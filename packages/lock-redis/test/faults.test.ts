@@ -320,7 +320,7 @@ describe.skipIf(!hasRedis)("RedisStore on a failing server", () => {
   });
 
   it("the client's own timeout is a LockStoreError too, and the late grant is undone", async () => {
-    const impatient = await connect(server.url, { commandTimeout: 50 });
+    const impatient = await connect(server.url, { commandTimeout: 500 });
     const eager = new RedisStore(impatient);
     const key = newKey();
     await eager.acquire({ key: "warm-up", owner: newOwner(), ttlMs: 20_000 });
