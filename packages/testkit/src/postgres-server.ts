@@ -91,7 +91,7 @@ export async function startPostgresFrom(
       return server.url(name);
     },
     pause() {
-      process.kill(running.pid, "SIGSTOP"); // first, so that no process is added to the list below
+      running.signal("SIGSTOP"); // first, so that no process is added to the list below
       for (const pid of childrenOf(running.pid)) {
         signalIfRunning(pid, "SIGSTOP");
         killWithUs(pid); // a paused process does not notice that its postmaster is gone
@@ -104,7 +104,7 @@ export async function startPostgresFrom(
         forget(pid);
       }
       paused = [];
-      process.kill(running.pid, "SIGCONT");
+      running.signal("SIGCONT");
     },
     async kill() {
       if (running.hasEnded) return;

@@ -89,8 +89,8 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Redis
     get pid() {
       return running.pid;
     },
-    pause: () => void process.kill(running.pid, "SIGSTOP"),
-    resume: () => void process.kill(running.pid, "SIGCONT"),
+    pause: () => running.signal("SIGSTOP"),
+    resume: () => running.signal("SIGCONT"),
     kill: () => running.kill(),
     async restart() {
       await running.kill();

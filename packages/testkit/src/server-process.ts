@@ -70,6 +70,12 @@ export class ServerProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
+  /** Sends a signal. @throws Error when the process has ended. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#child.kill(signal))
+      throw new Error(`the server does not run, so it cannot get ${signal}: restart it first`);
+  }
+
   /** Sends SIGKILL and waits until the process has ended. Does nothing when it has ended already. */
   async kill(): Promise<void> {
     await this.end("SIGKILL");

@@ -78,6 +78,12 @@ describe.skipIf(!hasRedis)("startRedis", () => {
     expect(await redis.cli("DBSIZE")).toBe("0");
   });
 
+  test("pausing a killed server is an error that says what to do", async () => {
+    const redis = await start();
+    await redis.kill();
+    expect(() => redis.pause()).toThrow("restart it first");
+  });
+
   test("a restart keeps the data where persistence is on, and ends the running process first", async () => {
     const redis = await start("--appendonly", "yes", "--appendfsync", "always");
     await redis.cli("SET", "key", "value");
