@@ -8,7 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type SpawnedService, spawnService } from "../support/spawn-service.ts";
+import { type PostgresService, startPostgresService } from "./postgres-service.ts";
 
 const MiB = 1024 * 1024;
 /** 300 in the full form. It must be well above the limit: a service that kept the file in memory would show. */
@@ -22,11 +22,11 @@ for (let i = 0; i < SIZE_MIB; i += 1) sha256.update(block);
 const expectedSha256 = sha256.digest("hex");
 
 describe("the memory of a service", { skip: !hasPostgres || !existsSync("/proc/self/clear_refs") }, () => {
-  let service: SpawnedService;
+  let service: PostgresService;
   let firmwareId: string;
   let deviceToken: string;
   beforeAll(async () => {
-    service = await spawnService();
+    service = await startPostgresService();
     await call("POST", "/v1/products", { name: "hub" });
   });
   afterAll(() => service.stop());

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createTestDatabase, freePort } from "@ota/testkit";
 
 /** The service in a process of its own, on PostgreSQL, from the sources. */
-export interface SpawnedService {
+export interface PostgresService {
   readonly url: string;
   readonly pid: number;
   readonly operatorKey: string;
@@ -18,7 +18,9 @@ export interface SpawnedService {
 }
 
 /** Starts `main.ts` and waits until it is ready. */
-export async function spawnService(environment: Readonly<Record<string, string>> = {}): Promise<SpawnedService> {
+export async function startPostgresService(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<PostgresService> {
   const folder = await mkdtemp(join(tmpdir(), "ota-service-"));
   const port = await freePort();
   const operatorKey = randomBytes(32).toString("base64url");
