@@ -1,21 +1,21 @@
 import { storeContract } from "@ota/lock-core/testing";
-import { hasRedis, type RedisServer, startRedis, startTcpProxy, type TcpProxy } from "@ota/testkit";
+import { createTestRedis, hasTestRedis, startTcpProxy, type TcpProxy, type TestRedis } from "@ota/testkit";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { RedisStore } from "../src/index.ts";
 import { connect, until } from "./support.ts";
 
-describe.skipIf(!hasRedis)("RedisStore keeps the store contract", () => {
-  let server: RedisServer;
+describe.skipIf(!hasTestRedis)("RedisStore keeps the store contract", () => {
+  let server: TestRedis;
   let proxy: TcpProxy;
   let direct: Redis;
   let clients: readonly [Redis, Redis];
   let stores: readonly [RedisStore, RedisStore];
 
   beforeAll(async () => {
-    server = await startRedis();
+    server = await createTestRedis();
     proxy = await startTcpProxy({ target: server });
-    const url = `redis://${proxy.host}:${proxy.port}`;
+    const url = server.urlBy(proxy);
     direct = await connect(server.url);
     clients = [await connect(url), await connect(url)];
     stores = [new RedisStore(clients[0]), new RedisStore(clients[1])];

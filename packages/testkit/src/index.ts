@@ -7,3 +7,5 @@ export { startRedis } from "./redis-server.ts";
 export type { HoldDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";
 export { startTcpProxy } from "./tcp-proxy.ts";
 export { createTestDatabase } from "./test-database.ts";
+export type { TestRedis } from "./test-redis.ts";
+export { createTestRedis, hasTestRedis } from "./test-redis.ts";
