@@ -9,8 +9,19 @@ export interface Clock {
    */
   now(): number;
 
-  /** Calls `callback` once, `delayMs` or more from now, unless the returned function cancels it first. */
-  setTimer(delayMs: number, callback: () => void): CancelTimer;
+  /**
+   * Calls `callback` once, `delayMs` or more from now, unless the returned function cancels it first. The locks are right
+   * with a timer that fires early as well.
+   */
+  setTimer(delayMs: number, callback: () => void, options?: TimerOptions): CancelTimer;
+}
+
+export interface TimerOptions {
+  /**
+   * Whether the process may end while the timer is pending, as nobody waits for it.
+   * @default false
+   */
+  readonly background?: boolean | undefined;
 }
 
 /** Cancels a timer; harmless when it has fired or was cancelled already. */
@@ -20,15 +31,16 @@ export type CancelTimer = () => void;
 const MAX_TIMER_MS = 2_147_483_647;
 
 /**
- * Node's monotonic clock and timers. A timer keeps the process alive until it has fired.
+ * Node's monotonic clock and timers. A timer keeps the process alive until it has fired, unless it is a background one.
  *
  * The monotonic clock stands still while the whole machine is suspended, so a laptop or a virtual machine that slept
  * believes in its leases for longer than the store does.
  */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  setTimer(delayMs, callback) {
+  setTimer(delayMs, callback, options) {
     const timer = setTimeout(callback, Math.min(delayMs, MAX_TIMER_MS));
+    if (options?.background === true) timer.unref();
     return () => clearTimeout(timer);
   },
 };

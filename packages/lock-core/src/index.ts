@@ -1,5 +1,5 @@
 export type { AbortSignalLike } from "./abort-signal.ts";
-export { type CancelTimer, type Clock, systemClock } from "./clock.ts";
+export { type CancelTimer, type Clock, systemClock, type TimerOptions } from "./clock.ts";
 export {
   LockError,
   type LockErrorCode,
@@ -16,10 +16,12 @@ export type { Lease, LeaseStatus, PromoteOutcome } from "./lease.ts";
 export type { Lock } from "./lock.ts";
 export { LockFactory } from "./lock-factory.ts";
 export type { LogFields, Logger } from "./logger.ts";
+export type { LeaseSignal } from "./loss-signal.ts";
 export { MemoryState } from "./memory-state.ts";
 export { MemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 export type {
   AcquireOptions,
+  HoldOptions,
   LockFactoryOptions,
   LockOptions,
   RestoreOptions,

@@ -1,9 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { AutoExtend } from "./auto-extend.ts";
 import type { CheckedStore } from "./checked-store.ts";
 import type { Clock } from "./clock.ts";
 import { LockLostError, LockOptionsError } from "./errors.ts";
 import type { LogFields, Logger } from "./logger.ts";
-import { resolveTtlMs } from "./options.ts";
+import { type LeaseSignal, LossSignal } from "./loss-signal.ts";
+import { type ResolvedHold, resolveTtlMs } from "./options.ts";
 import type { SerialisedLease } from "./serialised-lease.ts";
 import type { ExtendOutcome, ExtendRequest, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
 import type { DemoteOutcome, PromoteResult } from "./store-capabilities.ts";
@@ -27,13 +29,15 @@ export interface LeaseContext {
   readonly logger: Logger;
   readonly ttlMs: number;
   readonly fencing: boolean;
+  readonly hold: ResolvedHold;
 }
 
 /** What a lease starts from: one grant of the store. */
 export interface LeaseGrant {
   readonly owned: OwnedKey;
   readonly context: LeaseContext;
-  /** On the context's clock. */
+  /** When the request left, and when the lease ends: on the context's clock. */
+  readonly sentAt: number;
   readonly deadline: number;
   readonly mode: LockMode;
   readonly fencingToken: bigint | undefined;
@@ -53,6 +57,8 @@ export interface LeaseGrant {
 export class Lease implements AsyncDisposable {
   readonly #owned: OwnedKey;
   readonly #context: LeaseContext;
+  /** When the request that it was granted by had left. */
+  readonly #sentAt: number;
   #deadline: number;
   #mode: LockMode;
   #fencingToken: bigint | undefined;
@@ -63,14 +69,18 @@ export class Lease implements AsyncDisposable {
   #releaseAnswered = false;
   /** The request that was called last, other than isHeld; the next one follows it. */
   #turn: Promise<unknown> | undefined;
+  #autoExtend: AutoExtend | undefined;
+  #lossSignal: LossSignal | undefined;
 
-  /** Leases are made by a lock's `tryAcquire`, `acquire` and `run`, with the deadline on the context's clock. */
-  constructor({ owned, context, deadline, mode, fencingToken }: LeaseGrant) {
+  /** Leases are made by a lock's `tryAcquire`, `acquire` and `run`. */
+  constructor({ owned, context, sentAt, deadline, mode, fencingToken }: LeaseGrant) {
     this.#owned = owned;
     this.#context = context;
-    this.#deadline = deadline;
+    this.#sentAt = sentAt;
+    this.#deadline = Math.min(deadline, this.#holdEndsAt);
     this.#mode = mode;
     this.#fencingToken = fencingToken;
+    if (context.hold.autoExtend) this.#startAutoExtend();
   }
 
   /** The key of the lock. */
@@ -95,6 +105,20 @@ export class Lease implements AsyncDisposable {
     return this.#fencingToken;
   }
 
+  /**
+   * Aborts when the lease is lost, with a `LockLostError` as its reason: for work that takes a signal. It does not abort
+   * by the holder's own release. Like every timer it is late while the event loop is blocked; `assertHeld` is not.
+   */
+  get signal(): LeaseSignal {
+    if (this.#lossSignal === undefined) {
+      const end = this.#endIfAny();
+      this.#lossSignal = new LossSignal(this, this.#context.clock);
+      if (end === undefined) this.#lossSignal.watch();
+      else if (end.status === "lost") this.#lossSignal.abort(this.#lostError(end));
+    }
+    return this.#lossSignal.signal;
+  }
+
   /** How the lease stands, by this process's own knowledge. */
   get status(): LeaseStatus {
     return this.#endIfAny()?.status ?? "held";
@@ -117,7 +141,7 @@ export class Lease implements AsyncDisposable {
    */
   assertHeld(): void {
     const end = this.#endIfAny();
-    if (end !== undefined) throw new LockLostError({ key: this.key, reason: end.reason });
+    if (end !== undefined) throw this.#lostError(end);
   }
 
   /**
@@ -181,7 +205,7 @@ export class Lease implements AsyncDisposable {
    * @throws LockStoreError on a fault. The store then keeps the lease until its TTL ends; a second call tries again.
    */
   release(): Promise<ReleaseOutcome> {
-    if (!this.isExpired()) this.#end = RELEASED;
+    if (!this.isExpired()) this.#finish(RELEASED);
     return this.#inTurn(() => this.#releaseNow());
   }
 
@@ -256,12 +280,14 @@ export class Lease implements AsyncDisposable {
   /** Asks the store for a new end of the lease, and keeps the deadline by what becomes of that. */
   async #renew<T extends string>(ttlMs: number, ask: (request: ExtendRequest) => Promise<T>): Promise<T | "lost"> {
     if (this.isExpired()) return "lost";
+    const now = this.#context.clock.now();
+    const leftMs = Math.min(ttlMs, Math.ceil(this.#holdEndsAt - now));
     const oldDeadline = this.#deadline;
-    const newDeadline = this.#context.clock.now() + ttlMs;
+    const newDeadline = Math.min(now + leftMs, this.#holdEndsAt);
     // A shorter lifetime may count in the store as soon as the request is out, whatever becomes of the answer.
-    this.#deadline = Math.min(oldDeadline, newDeadline);
+    if (newDeadline < oldDeadline) this.#shorten(newDeadline);
 
-    const outcome = await ask({ ...this.#owned, ttlMs });
+    const outcome = await ask({ ...this.#owned, ttlMs: leftMs });
     if (this.isExpired()) {
       // Nobody may believe in it any more, so it must not stay in the store either.
       if (outcome !== "lost") void this[Symbol.asyncDispose]();
@@ -286,13 +312,46 @@ export class Lease implements AsyncDisposable {
     return turn;
   }
 
+  get #holdEndsAt(): number {
+    return this.#sentAt + this.#context.hold.maxHoldMs;
+  }
+
+  #startAutoExtend(): void {
+    const { clock, ttlMs } = this.#context;
+    const onFault = (err: unknown): void => {
+      this.#warn("A lease could not be extended; it is tried again until it ends.", { err });
+    };
+    this.#autoExtend = new AutoExtend(this, { clock, ttlMs, holdEndsAt: this.#holdEndsAt, onFault });
+    this.#autoExtend.plan();
+  }
+
+  #shorten(deadline: number): void {
+    this.#deadline = deadline;
+    this.#autoExtend?.plan();
+    this.#lossSignal?.watch();
+  }
+
   #endIfAny(): LeaseEnd | undefined {
-    if (this.#end === undefined && this.#context.clock.now() >= this.#deadline) this.#lose(LAPSED);
+    if (this.#end === undefined && this.#context.clock.now() >= this.#deadline) {
+      this.#lose(this.#deadline < this.#holdEndsAt ? LAPSED : HELD_TOO_LONG);
+    }
     return this.#end;
   }
 
-  #lose(end: LeaseEnd): void {
+  /** What runs in the background ends with the lease. */
+  #finish(end: LeaseEnd): void {
     this.#end = end;
+    this.#autoExtend?.stop();
+    this.#lossSignal?.stop();
+  }
+
+  #lostError({ reason }: LeaseEnd): LockLostError {
+    return new LockLostError({ key: this.key, reason });
+  }
+
+  #lose(end: LeaseEnd): void {
+    this.#finish(end);
+    this.#lossSignal?.abort(this.#lostError(end));
     this.#warn("A lease was lost before it was released.", { reason: end.reason });
   }
 
@@ -309,4 +368,5 @@ interface LeaseEnd {
 
 const RELEASED: LeaseEnd = { status: "released", reason: "it had been released" };
 const LAPSED: LeaseEnd = { status: "lost", reason: "its lifetime was over" };
+const HELD_TOO_LONG: LeaseEnd = { status: "lost", reason: "it had been held for as long as maxHoldMs allows" };
 const UNKNOWN_TO_STORE: LeaseEnd = { status: "lost", reason: "the store no longer knew it" };

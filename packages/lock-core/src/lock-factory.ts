@@ -12,6 +12,7 @@ import {
   type LockFactoryOptions,
   type LockOptions,
   type RestoreOptions,
+  resolveHold,
   resolveTtlMs,
 } from "./options.ts";
 import { restoreLease } from "./restore-lease.ts";
@@ -43,7 +44,13 @@ export class LockFactory {
    * tokens among them.
    */
   createLock(key: string, options: LockOptions = {}): Lock {
-    const { ttlMs, fencing = false, ...wait } = { ...this.#defaults, ...checkLockOptions(options) };
+    const {
+      ttlMs,
+      fencing = false,
+      autoExtend,
+      maxHoldMs,
+      ...wait
+    } = { ...this.#defaults, ...checkLockOptions(options) };
     checkKey(key);
     if (fencing) this.#store.checkFencing(key);
     return new Lock(key, {
@@ -52,6 +59,7 @@ export class LockFactory {
       logger: this.#logger,
       ttlMs: resolveTtlMs(ttlMs),
       fencing,
+      hold: resolveHold({ autoExtend, maxHoldMs }),
       wait,
     });
   }
@@ -64,12 +72,13 @@ export class LockFactory {
    * @throws LockStoreError on a fault; the lease stands in the store as it did, and can be restored later.
    */
   async restore(lease: string | SerialisedLease, options: RestoreOptions = {}): Promise<Lease | undefined> {
-    const { ttlMs = this.#defaults.ttlMs } = checkRestoreOptions(options);
+    const { ttlMs, ...hold } = { ...this.#defaults, ...checkRestoreOptions(options) };
     return restoreLease(lease, {
       store: this.#store,
       clock: this.#clock,
       logger: this.#logger,
       ttlMs: resolveTtlMs(ttlMs),
+      hold: resolveHold(hold),
     });
   }
 

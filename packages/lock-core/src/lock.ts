@@ -53,10 +53,10 @@ export class Lock {
    * @throws LockStoreError, LockKeyConflictError as `tryAcquire` does, at once: only a held lock is waited for.
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
-    const { mode, signal, ...limits } = checkAcquireOptions(options);
+    const { mode, signal, autoExtend, maxHoldMs, ...limits } = checkAcquireOptions(options);
     const { clock, wait } = this.#context;
     const owner = createOwnerToken();
-    const waited = await waitFor(() => this.#attempt(owner, { mode, signal }), {
+    const waited = await waitFor(() => this.#attempt(owner, { mode, signal, autoExtend, maxHoldMs }), {
       ...resolveWait({ ...wait, ...limits }),
       clock,
       signal,
@@ -84,9 +84,11 @@ export class Lock {
     return result;
   }
 
-  async #attempt(owner: string, { mode, signal }: TryAcquireOptions): Promise<Lease | undefined> {
+  async #attempt(owner: string, { mode, signal, ...holding }: TryAcquireOptions): Promise<Lease | undefined> {
     if (signal?.aborted) throw signal.reason;
-    const { store, clock, ttlMs, fencing } = this.#context;
+    const { store, clock, fencing, hold } = this.#context;
+    const { autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = holding;
+    const ttlMs = Math.min(this.#context.ttlMs, maxHoldMs);
     const owned: OwnedKey = { key: this.key, owner };
     const sentAt = clock.now();
     const deadline = sentAt + ttlMs;
@@ -115,9 +117,11 @@ export class Lock {
         : "The lock was acquired.",
     );
     const { fencingToken } = result;
+    const isOwnHold = autoExtend !== hold.autoExtend || maxHoldMs !== hold.maxHoldMs;
     return new Lease({
       owned,
-      context: this.#context,
+      context: isOwnHold ? { ...this.#context, hold: { autoExtend, maxHoldMs } } : this.#context,
+      sentAt,
       deadline,
       mode: shared ? "shared" : "exclusive",
       fencingToken,

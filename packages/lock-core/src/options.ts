@@ -24,8 +24,24 @@ export interface WaitOptions {
   readonly retryDelayMs?: number | undefined;
 }
 
+/** How a lease lives on while it is held. */
+export interface HoldOptions {
+  /**
+   * Whether the lease is extended by itself, by `ttlMs` each time and well before its end, until it is released or lost or
+   * `maxHoldMs` is reached. Release such a lease: one that is forgotten lives as long as the process does.
+   * @default false
+   */
+  readonly autoExtend?: boolean | undefined;
+  /**
+   * How long a lease may be held in all, in milliseconds, 1 or more, whatever extends it: what would go beyond is cut off,
+   * and the lease then ends as lost.
+   * @default no limit
+   */
+  readonly maxHoldMs?: number | undefined;
+}
+
 /** What a lock is made with. What is left out comes from the factory. */
-export interface LockOptions extends WaitOptions {
+export interface LockOptions extends WaitOptions, HoldOptions {
   /**
    * How long the store keeps a lease unless it is extended or released, in milliseconds: above 0, at most ten years.
    * Fractions are rounded up.
@@ -55,7 +71,7 @@ export interface LockFactoryOptions extends LockOptions {
 }
 
 /** Options of a restored lease. What is left out comes from the factory. */
-export interface RestoreOptions {
+export interface RestoreOptions extends HoldOptions {
   /**
    * How long the lease is to live from now on, and by how much it is extended later, as in {@link LockOptions}.
    * @default 30_000
@@ -63,8 +79,8 @@ export interface RestoreOptions {
   readonly ttlMs?: number | undefined;
 }
 
-/** Options of one attempt. */
-export interface TryAcquireOptions {
+/** Options of one attempt. What is left out of how the lease lives on comes from the lock. */
+export interface TryAcquireOptions extends HoldOptions {
   /**
    * `shared` lets other shared leases in beside this one, and no exclusive lease. On a store without shared locks the lease
    * is an exclusive one all the same.
@@ -85,16 +101,23 @@ export interface ResolvedWait {
   readonly retryDelayMs: number;
 }
 
+/** Hold options with every default filled in; `Infinity` where there is no limit. */
+export interface ResolvedHold {
+  readonly autoExtend: boolean;
+  readonly maxHoldMs: number;
+}
+
 const DEFAULT_TTL_MS = 30_000;
 const DEFAULT_WAIT_TIMEOUT_MS = 10_000;
 /** As often as symfony/lock polls: a faster poller would starve PHP waiters on a shared Redis. */
 const DEFAULT_RETRY_DELAY_MS = 100;
 
 const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
-const LOCK_NAMES = ["ttlMs", "fencing", ...WAIT_NAMES];
+const HOLD_NAMES = ["autoExtend", "maxHoldMs"];
+const LOCK_NAMES = ["ttlMs", "fencing", ...HOLD_NAMES, ...WAIT_NAMES];
 const FACTORY_NAMES = [...LOCK_NAMES, "logger", "clock"];
-const RESTORE_NAMES = ["ttlMs"];
-const TRY_NAMES = ["mode", "signal"];
+const RESTORE_NAMES = ["ttlMs", ...HOLD_NAMES];
+const TRY_NAMES = ["mode", "signal", ...HOLD_NAMES];
 const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
 
 /** The options in their checked form: rounded, and without those that are `undefined`. */
@@ -107,6 +130,11 @@ export const checkAcquireOptions = (options: AcquireOptions): AcquireOptions => 
 /** A lease's lifetime in whole milliseconds. */
 export function resolveTtlMs(ttlMs: number | undefined): number {
   return ttlMs === undefined ? DEFAULT_TTL_MS : CHECKS.ttlMs("ttlMs", ttlMs);
+}
+
+/** How a lease lives on, from checked options. */
+export function resolveHold({ autoExtend = false, maxHoldMs = Number.POSITIVE_INFINITY }: HoldOptions): ResolvedHold {
+  return { autoExtend, maxHoldMs };
 }
 
 /** How one acquire waits, from checked options. */
@@ -143,6 +171,8 @@ const CHECKS = {
     throw new LockOptionsError({ option, value, expected: "an integer from 1 up" });
   },
   fencing: oneOf([true, false]),
+  autoExtend: oneOf([true, false]),
+  maxHoldMs: milliseconds({ min: 1 }),
   mode: oneOf(["exclusive", "shared"]),
   signal: requireMethods(["addEventListener", "removeEventListener"]),
   logger: requireMethods(["debug", "info", "warn", "error"]),

@@ -1,5 +1,6 @@
 import { LockOptionsError } from "./errors.ts";
 import { Lease, type LeaseContext } from "./lease.ts";
+import type { ResolvedHold } from "./options.ts";
 import { parseLease } from "./serialised-lease.ts";
 
 /**
@@ -24,13 +25,27 @@ export async function restoreLease(
   }
   const fencing = fencingToken !== undefined;
   if (fencing) store.checkFencing(key);
-  const lease = new Lease({
-    owned: { key, owner },
-    context: { ...context, fencing },
-    deadline: clock.now() + ttlMs,
+  const owned = { key, owner };
+  const sentAt = clock.now();
+  const claimed = new Lease({
+    owned,
+    context: { ...context, fencing, hold: NO_HOLD },
+    sentAt,
+    deadline: sentAt + ttlMs,
     mode: store.sharesLocks ? mode : "exclusive",
     fencingToken: fencing ? BigInt(fencingToken) : undefined,
   });
-  const outcome = mode === "exclusive" ? await lease.promote() : await lease.demote();
-  return outcome === "promoted" || outcome === "demoted" ? lease : undefined;
+  const outcome = mode === "exclusive" ? await claimed.promote() : await claimed.demote();
+  if (outcome !== "promoted" && outcome !== "demoted") return undefined;
+  return new Lease({
+    owned,
+    context: { ...context, fencing },
+    sentAt,
+    deadline: clock.now() + claimed.remainingMs(),
+    mode: claimed.mode,
+    fencingToken: claimed.fencingToken,
+  });
 }
+
+/** A lease that is not confirmed yet must not be extended by itself. */
+const NO_HOLD: ResolvedHold = { autoExtend: false, maxHoldMs: Number.POSITIVE_INFINITY };
