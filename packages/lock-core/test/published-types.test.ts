@@ -20,6 +20,8 @@ const lock = new LockFactory(store, { ttlMs: 10_000 }).createLock("k");
 export async function work(): Promise<number> {
   await using lease: Lease = await lock.acquire({ waitTimeoutMs: 5 });
   lease.assertHeld();
+  lease.signal.addEventListener("abort", () => {});
+  if (lease.signal.aborted) throw lease.signal.reason;
   return lock.run(async (other) => other.remainingMs());
 }
 export const cases = storeContract({ stores: () => [store, store], clock: new ManualClock() });
@@ -30,7 +32,9 @@ const WITH_DOM = `
 import { LockFactory, MemoryStore } from "@ota/lock-core";
 
 const lock = new LockFactory(new MemoryStore(), { logger: console }).createLock("k");
-export const lease = lock.acquire({ signal: AbortSignal.timeout(5) });
+export const lease = lock.acquire({ signal: AbortSignal.timeout(5), autoExtend: true, maxHoldMs: 60_000 });
+export const page = lease.then(({ signal }) => fetch("http://127.0.0.1/", { signal: AbortSignal.any([signal]) }));
+export const signalled: Promise<AbortSignal> = lease.then(({ signal }) => signal);
 `;
 
 describe("the published types", () => {
