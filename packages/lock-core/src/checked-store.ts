@@ -1,4 +1,6 @@
 import { isLockError, LockOptionsError, LockStoreError, type StoreOperation } from "./errors.ts";
+import { LocalQueues } from "./local-queue.ts";
+import { PlaceOutsideLine } from "./place-outside-line.ts";
 import type {
   AcquireRequest,
   AcquireResult,
@@ -20,6 +22,7 @@ import {
   type PromoteRequest,
   type PromoteResult,
 } from "./store-capabilities.ts";
+import { hasWaitQueue, type PlaceReleaseResult, type PlaceRequest, type WaitPlace } from "./wait-queue.ts";
 
 /**
  * A store held to its contract: what it throws is always a `LockError`, and an answer that the contract does not know is
@@ -33,6 +36,8 @@ export class CheckedStore implements LockStore {
   readonly reach: StoreReach;
   /** Whether the store has shared locks; otherwise `mode: "shared"` is granted as an exclusive lease. */
   readonly sharesLocks: boolean;
+  /** Who waits in this process, by whichever factory on the store. */
+  readonly queues: LocalQueues;
   readonly #store: LockStore;
 
   constructor(store: LockStore) {
@@ -40,6 +45,8 @@ export class CheckedStore implements LockStore {
     this.reach = store.reach;
     this.sharesLocks = hasSharedLocks(store);
     this.#store = store;
+    this.queues = QUEUES.get(store) ?? new LocalQueues(this);
+    QUEUES.set(store, this.queues);
   }
 
   /** @throws LockOptionsError when grants of the key cannot carry fencing tokens. */
@@ -51,9 +58,25 @@ export class CheckedStore implements LockStore {
     this.#store.checkFencing(key);
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireResult> {
+  acquire(request: AcquireRequest): Promise<AcquireResult> {
+    return this.#acquire(request, () => this.#store.acquire(request));
+  }
+
+  /** A place outside of any line where the store keeps none: it asks and releases as anybody does. */
+  openPlace(request: PlaceRequest): WaitPlace {
+    const store = this.#store;
+    if (!hasWaitQueue(store)) return new PlaceOutsideLine(this);
+    const place = store.openPlace(request);
+    return {
+      acquire: (asked) => this.#acquire(asked, () => place.acquire(asked)),
+      release: (asked) => this.#release(asked, () => place.release(asked)),
+      leave: () => place.leave(),
+    };
+  }
+
+  async #acquire<T extends AcquireResult>(request: AcquireRequest, ask: () => Promise<T>): Promise<T> {
     try {
-      const result = await this.#store.acquire(request);
+      const result = await ask();
       if (result?.outcome === "contended") return result;
       if (result?.outcome === "granted" && carriesToken(result, request)) return result;
       throw unknownAnswer(result);
@@ -73,10 +96,14 @@ export class CheckedStore implements LockStore {
   }
 
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
+    return (await this.#release(request, async () => ({ outcome: await this.#store.release(request) }))).outcome;
+  }
+
+  async #release(request: OwnedKey, ask: () => Promise<PlaceReleaseResult>): Promise<PlaceReleaseResult> {
     try {
-      const outcome = await this.#store.release(request);
-      if (outcome === "released" || outcome === "not-held") return outcome;
-      throw unknownAnswer(outcome);
+      const result = await ask();
+      if (result?.outcome === "released" || result?.outcome === "not-held") return result;
+      throw unknownAnswer(result?.outcome);
     } catch (error) {
       throw this.#fault("release", request, error);
     }
@@ -149,6 +176,8 @@ export class CheckedStore implements LockStore {
     return new LockStoreError({ store: this.name, operation, key, reason, cause });
   }
 }
+
+const QUEUES = new WeakMap<LockStore, LocalQueues>();
 
 const SNAPSHOT_MODES: ReadonlySet<unknown> = new Set(["free", "exclusive", "shared"]);
 

@@ -56,3 +56,13 @@ export {
   type PromoteResult,
   type SharedLockStore,
 } from "./store-capabilities.ts";
+export {
+  hasWaitQueue,
+  type PlaceAcquireResult,
+  type PlaceReleaseRequest,
+  type PlaceReleaseResult,
+  type PlaceRequest,
+  type WaiterRequest,
+  type WaitPlace,
+  type WaitQueueStore,
+} from "./wait-queue.ts";

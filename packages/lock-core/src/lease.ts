@@ -300,7 +300,7 @@ export class Lease implements AsyncDisposable {
 
   async #releaseNow(): Promise<ReleaseOutcome> {
     if (this.#releaseAnswered) return "not-held";
-    const outcome = await this.#context.store.release(this.#owned);
+    const outcome = await this.#context.store.queues.release(this.#owned);
     this.#releaseAnswered = true;
     if (outcome === "not-held" && this.status === "released") this.#lose(UNKNOWN_TO_STORE);
     return outcome;

@@ -6,13 +6,15 @@ import {
   type AcquireOptions,
   checkAcquireOptions,
   checkTryAcquireOptions,
+  type ResolvedWait,
   resolveWait,
   type TryAcquireOptions,
   type WaitOptions,
 } from "./options.ts";
 import { createOwnerToken } from "./owner-token.ts";
-import type { AcquireResult, OwnedKey } from "./store.ts";
-import { waitFor } from "./wait.ts";
+import type { AcquireRequest, AcquireResult, OwnedKey } from "./store.ts";
+import { type WaitResult, waitFor } from "./wait.ts";
+import { Waiter } from "./waiter.ts";
 
 /** What a lock works with: all of it checked and resolved when the lock was created. */
 export interface LockContext extends LeaseContext {
@@ -53,14 +55,10 @@ export class Lock {
    * @throws LockStoreError, LockKeyConflictError as `tryAcquire` does, at once: only a held lock is waited for.
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
-    const { mode, signal, autoExtend, maxHoldMs, ...limits } = checkAcquireOptions(options);
-    const { clock, wait } = this.#context;
-    const owner = createOwnerToken();
-    const waited = await waitFor(() => this.#attempt(owner, { mode, signal, autoExtend, maxHoldMs }), {
-      ...resolveWait({ ...wait, ...limits }),
-      clock,
-      signal,
-    });
+    const { mode, signal, autoExtend, maxHoldMs, ...ownLimits } = checkAcquireOptions(options);
+    const asked = { mode, signal, autoExtend, maxHoldMs };
+    const limits = resolveWait({ ...this.#context.wait, ...ownLimits });
+    const waited = isSingleAttempt(limits) ? await this.#once(asked) : await this.#wait(asked, limits);
     if (waited.value !== undefined) return waited.value;
     throw new LockTimeoutError({ key: this.key, waitedMs: waited.waitedMs, attempts: waited.attempts });
   }
@@ -84,16 +82,54 @@ export class Lock {
     return result;
   }
 
-  async #attempt(owner: string, { mode, signal, ...holding }: TryAcquireOptions): Promise<Lease | undefined> {
+  /** Nobody is waited for, so there is no place in line either. */
+  async #once(options: TryAcquireOptions): Promise<WaitResult<Lease>> {
+    const startedAt = this.#context.clock.now();
+    const value = await this.#attempt(createOwnerToken(), options);
+    if (value !== undefined) return { value };
+    return { value, waitedMs: this.#context.clock.now() - startedAt, attempts: 1 };
+  }
+
+  async #wait(options: TryAcquireOptions, limits: ResolvedWait): Promise<WaitResult<Lease>> {
+    const { signal, mode, maxHoldMs } = options;
+    if (signal?.aborted) throw signal.reason;
+    const { store, clock, fencing } = this.#context;
+    const owner = createOwnerToken();
+    const waiter = new Waiter({ key: this.key, owner, ttlMs: this.#ttlMs(maxHoldMs), mode, fencing }, clock);
+    const queue = store.queues.join(this.key, waiter);
+    let lease: Lease | undefined;
+    try {
+      const ask = (asked: AcquireRequest) => queue.ask(waiter, asked);
+      const waited = await waitFor(() => this.#attempt(owner, options, ask), {
+        ...limits,
+        waiter,
+        isFirst: () => queue.isFirst(waiter),
+        signal,
+      });
+      lease = waited.value;
+      return waited;
+    } finally {
+      queue.leave(waiter, lease?.mode);
+    }
+  }
+
+  #ttlMs(maxHoldMs = this.#context.hold.maxHoldMs): number {
+    return Math.min(this.#context.ttlMs, maxHoldMs);
+  }
+
+  async #attempt(
+    owner: string,
+    { mode, signal, ...holding }: TryAcquireOptions,
+    ask: Ask = (asked) => this.#context.store.acquire(asked),
+  ): Promise<Lease | undefined> {
     if (signal?.aborted) throw signal.reason;
     const { store, clock, fencing, hold } = this.#context;
     const { autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = holding;
-    const ttlMs = Math.min(this.#context.ttlMs, maxHoldMs);
+    const ttlMs = this.#ttlMs(maxHoldMs);
     const owned: OwnedKey = { key: this.key, owner };
-    const sentAt = clock.now();
-    const deadline = sentAt + ttlMs;
-    const answer = store.acquire({ ...owned, ttlMs, mode, fencing });
-    let result: AcquireResult;
+    const askedAt = clock.now();
+    const answer = ask({ ...owned, ttlMs, mode, fencing });
+    let result: Answer;
     try {
       result = await untilAborted(answer, signal);
     } catch (error) {
@@ -104,6 +140,8 @@ export class Lock {
       this.#debug("The lock is held by someone else.");
       return undefined;
     }
+    const { fencingToken, sentAt = askedAt } = result;
+    const deadline = sentAt + ttlMs;
     const answeredAt = clock.now();
     if (answeredAt >= deadline) {
       void this.#giveBack(owned);
@@ -116,7 +154,6 @@ export class Lock {
         ? "The store has no shared locks: the lock was acquired exclusively."
         : "The lock was acquired.",
     );
-    const { fencingToken } = result;
     const isOwnHold = autoExtend !== hold.autoExtend || maxHoldMs !== hold.maxHoldMs;
     return new Lease({
       owned,
@@ -140,7 +177,7 @@ export class Lock {
   async #giveBack(owned: OwnedKey): Promise<void> {
     const { logger, store } = this.#context;
     try {
-      const outcome = await store.release(owned);
+      const outcome = await store.queues.release(owned);
       this.#debug("A grant that nobody waits for was given back.", { outcome });
     } catch (err) {
       const fields = { key: this.key, store: store.name, err };
@@ -152,4 +189,12 @@ export class Lock {
     const { logger, store } = this.#context;
     logger.debug({ ...fields, key: this.key, store: store.name }, message);
   }
+}
+
+/** What an attempt is answered by, and when its request left if that was before the attempt. */
+type Answer = AcquireResult & { readonly sentAt?: number };
+type Ask = (asked: AcquireRequest) => Promise<Answer>;
+
+function isSingleAttempt({ waitTimeoutMs, maxAttempts }: ResolvedWait): boolean {
+  return waitTimeoutMs === 0 || maxAttempts === 1;
 }

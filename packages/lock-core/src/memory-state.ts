@@ -1,9 +1,11 @@
 import { type Clock, systemClock } from "./clock.ts";
+import { MemoryLine } from "./memory-line.ts";
 import type { LockMode } from "./store.ts";
 
 /** The backend behind one or more `MemoryStore`s: their locks, and the one clock that decides when leases lapse. */
 export class MemoryState {
   readonly #locks = new Map<string, MemoryLock>();
+  readonly #lines = new Map<string, MemoryLine>();
   readonly #clock: Pick<Clock, "now">;
   #sweep: Iterator<[string, MemoryLock]> = this.#locks.entries();
   #lastToken = 0n;
@@ -11,6 +13,11 @@ export class MemoryState {
   /** By default the state runs on Node's monotonic clock. */
   constructor(options: { readonly clock?: Pick<Clock, "now"> | undefined } = {}) {
     this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Those who wait for a key, where there are any. */
+  line(key: string): MemoryLine {
+    return this.#lines.get(key) ?? new MemoryLine(this.#clock, { key, lines: this.#lines });
   }
 
   /** How many keys are kept, those whose leases lapsed but were not cleared away yet included. */

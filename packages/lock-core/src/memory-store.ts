@@ -1,3 +1,4 @@
+import type { Spot } from "./memory-line.ts";
 import { type MemoryLock, MemoryState } from "./memory-state.ts";
 import type {
   AcquireRequest,
@@ -19,6 +20,7 @@ import type {
   PromoteResult,
   SharedLockStore,
 } from "./store-capabilities.ts";
+import type { PlaceAcquireResult, PlaceRequest, WaiterRequest, WaitPlace, WaitQueueStore } from "./wait-queue.ts";
 
 /**
  * A store in the memory of this process: the embedded default, and the reference for what a store does. It honours TTL
@@ -26,7 +28,7 @@ import type {
  *
  * Lapsed leases are cleared away as new ones are granted; no timer runs.
  */
-export class MemoryStore implements SharedLockStore, FencingStore, InspectableStore {
+export class MemoryStore implements SharedLockStore, FencingStore, InspectableStore, WaitQueueStore {
   readonly name: string = "memory";
   readonly reach: StoreReach = "process";
   readonly #state: MemoryState;
@@ -49,10 +51,14 @@ export class MemoryStore implements SharedLockStore, FencingStore, InspectableSt
     return "extended";
   }
 
-  async release({ key, owner }: OwnedKey): Promise<ReleaseOutcome> {
+  async release(request: OwnedKey): Promise<ReleaseOutcome> {
+    return this.#release(request);
+  }
+
+  #release({ key, owner }: OwnedKey, asking?: Spot): ReleaseOutcome {
     const lock = this.#state.get(key);
     if (lock?.ends.delete(owner) !== true) return "not-held";
-    if (lock.ends.size === 0) this.#state.delete(key);
+    if (lock.ends.size === 0) this.#free(key, asking);
     return "released";
   }
 
@@ -71,6 +77,7 @@ export class MemoryStore implements SharedLockStore, FencingStore, InspectableSt
     const lock = this.#state.get(request.key);
     if (lock?.ends.has(request.owner) !== true) return "lost";
     this.#hold(lock, { ...request, mode: "shared" });
+    this.#state.line(request.key).passTurn();
     return "demoted";
   }
 
@@ -86,7 +93,48 @@ export class MemoryStore implements SharedLockStore, FencingStore, InspectableSt
   }
 
   async forceRelease({ key }: KeyRequest): Promise<ReleaseOutcome> {
-    return this.#state.get(key) !== undefined && this.#state.delete(key) ? "released" : "not-held";
+    return this.#state.get(key) !== undefined && this.#free(key) ? "released" : "not-held";
+  }
+
+  /** The place is told of its turn directly, as all places are in this process. */
+  openPlace({ key, onTurn }: PlaceRequest): WaitPlace {
+    const spot: Spot = { onTurn, since: 0, turnEndsAt: undefined };
+    return {
+      acquire: async (request) => this.#acquireInTurn(spot, request),
+      release: async ({ owner, next }) => {
+        if (next !== undefined) this.#state.line(key).join(spot, next.waitedMs);
+        const outcome = this.#release({ key, owner }, spot);
+        return { outcome, next: spot.turnEndsAt === undefined ? "waits" : "turn" };
+      },
+      leave: async () => {
+        this.#state.line(key).leave(spot);
+        if (this.#state.get(key) === undefined) this.#state.line(key).passTurn();
+      },
+    };
+  }
+
+  async #acquireInTurn(spot: Spot, request: WaiterRequest): Promise<PlaceAcquireResult> {
+    const { key, owner, waitedMs, mode = "exclusive" } = request;
+    const line = this.#state.line(key);
+    const lock = this.#state.get(key);
+    if (lock !== undefined && !admits(lock, { owner, mode })) {
+      line.join(spot, waitedMs);
+      return { outcome: "contended", retryAfterMs: Math.max(...lock.ends.values()) - this.#state.now() };
+    }
+    if (lock?.ends.has(owner) !== true) {
+      const ahead = line.aheadOf(spot, waitedMs);
+      if (ahead !== undefined) return { outcome: "contended", retryAfterMs: ahead.turnEndsAt - this.#state.now() };
+    }
+    line.leave(spot);
+    const granted = await this.acquire(request);
+    if (mode === "shared") line.passTurn();
+    return granted;
+  }
+
+  #free(key: string, asking?: Spot): boolean {
+    const was = this.#state.delete(key);
+    this.#state.line(key).passTurn(asking);
+    return was;
   }
 
   /** Makes the owner a holder in the mode, for whom nothing stands against it. Gives the token that was asked for. */

@@ -97,7 +97,8 @@ export function hasInspection(store: LockStore): store is InspectableStore {
   return hasMethods(store, ["inspect", "forceRelease"]);
 }
 
-function hasMethods(store: LockStore, names: readonly string[]): boolean {
+/** Whether the store is more than a bare one, by the methods of a capability. */
+export function hasMethods(store: LockStore, names: readonly string[]): boolean {
   const methods = store as unknown as Readonly<Record<string, unknown>>;
   return names.every((name) => typeof methods[name] === "function");
 }
