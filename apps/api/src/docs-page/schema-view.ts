@@ -122,11 +122,11 @@ function limits(schema: JsonSchema): Html | undefined {
   const { minimum, maximum, minLength, maxLength, pattern, default: standard } = schema;
   const example = schema.example ?? schema.examples?.[0];
   const words: Content[] = [
-    minimum === undefined || minimum <= Number.MIN_SAFE_INTEGER ? undefined : `at least ${minimum}`,
-    maximum === undefined || maximum >= Number.MAX_SAFE_INTEGER ? undefined : `at most ${maximum}`,
+    minimum === undefined ? undefined : `at least ${minimum}`,
+    maximum === undefined ? undefined : `at most ${maximum}`,
     minLength === undefined ? undefined : `at least ${minLength} characters`,
     maxLength === undefined ? undefined : `at most ${maxLength} characters`,
-    pattern === undefined || schema.format !== undefined ? undefined : html`matches <code>${pattern}</code>`,
+    pattern === undefined ? undefined : html`matches <code>${pattern}</code>`,
     standard === undefined ? undefined : html`default <code>${JSON.stringify(standard)}</code>`,
     example === undefined ? undefined : html`for example <code>${String(example)}</code>`,
   ].filter((word) => word !== undefined);

@@ -50,12 +50,16 @@ export function openApiDocument(routes: readonly RouteDefinition[], options: Ope
     paths,
     components: { securitySchemes: SECURITY_SCHEMES },
   };
-  return createDocument(document, { override: openAnswers });
+  return createDocument(document, { override: tidy });
 }
 
-/** An answer may gain fields with any release: a client that is made of the document must not refuse them. */
-const openAnswers: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, io }) => {
+const tidy: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, io }) => {
+  // An answer may gain fields with any release: a client that is made of the document must not refuse them.
   if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  // What zod writes for a format or an integer is no news to whoever knows the format, and hundreds of characters long.
+  if (jsonSchema.format === "date-time" || jsonSchema.format === "uuid") delete jsonSchema.pattern;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 };
 
 const INTRODUCTION = `

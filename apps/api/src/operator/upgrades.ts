@@ -49,13 +49,16 @@ const upgradeFields = {
   device: z.object({ id: publicIdSchema, serial: z.string(), product: productNameSchema }),
   firmware: z.object({ id: publicIdSchema, version: z.string() }),
   fromVersion: z.string().nullable().meta({ description: "What the device ran when the record was made." }),
-  attempt: attemptSchema.meta({ description: "The newest one: its state is the upgrade's." }),
+  attempt: attemptSchema,
   createdAt: timeSchema,
 };
 
 const upgradeSchema = z
   .object(upgradeFields)
-  .meta({ id: "Upgrade", description: "The one record of a device's move to a firmware." });
+  .meta({
+    id: "Upgrade",
+    description: "The one record of a device's move to a firmware; `attempt` is the newest one.",
+  });
 
 const upgradeHistorySchema = z
   .object({ ...upgradeFields, attempts: z.array(attemptSchema.extend({ events: z.array(eventSchema) })) })

@@ -69,6 +69,22 @@ describe("openApiDocument", () => {
     expect(security("getDocumentationPage")).toEqual([]);
   });
 
+  test("what is named elsewhere is referred to and not changed on the way", () => {
+    const parts: object[] = [];
+    JSON.stringify(document, (_key, value) => {
+      if (typeof value === "object" && value !== null && "$ref" in value) parts.push(value);
+      return value;
+    });
+    expect(parts.length).toBeGreaterThan(10);
+    for (const part of parts) expect(["$ref", "description"]).toEqual(expect.arrayContaining(Object.keys(part)));
+  });
+
+  test("an answer may gain fields, a request may not", () => {
+    const schemas = document.components?.schemas as Readonly<Record<string, { additionalProperties?: unknown }>>;
+    expect(schemas["Firmware"]).not.toHaveProperty("additionalProperties");
+    expect(schemas["NewProduct"]?.additionalProperties).toBe(false);
+  });
+
   test("a route that is not given is not described", () => {
     const some = openApiDocument(allRoutes.slice(0, 1), { version: "1", publicUrl: "http://x" });
     expect(Object.keys(some.paths ?? {})).toEqual([allRoutes[0]?.path]);

@@ -9,7 +9,8 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
   let api: TestApi;
   beforeAll(async () => {
     api = await startApi({ database });
-  });
+    // A new embedded database takes some seconds of computing, on a busy machine many.
+  }, 180_000);
   afterAll(() => api.close());
 
   describe("products", () => {
