@@ -1,33 +1,52 @@
-import { type ContractCase, ManualClock, storeContract } from "@ota/lock-core/testing";
+import type { LockStore } from "@ota/lock-core";
+import { type ContractCase, ManualClock, type StoreContractOptions, storeContract } from "@ota/lock-core/testing";
 import { describe, expect, test } from "vitest";
 import { backendMistakes } from "./mistakes/backend.ts";
+import { capabilityMistakes, lackMistakes } from "./mistakes/capabilities.ts";
 import { expiryMistakes } from "./mistakes/expiry.ts";
+import { fencingMistakes } from "./mistakes/fencing.ts";
+import { FullBackend, FullStore } from "./mistakes/full-store.ts";
+import { inspectionMistakes } from "./mistakes/inspection.ts";
 import { keyMistakes } from "./mistakes/keys.ts";
-import type { Mistake } from "./mistakes/mistake.ts";
+import type { FullMistake, Mistake } from "./mistakes/mistake.ts";
 import { ownershipMistakes } from "./mistakes/ownership.ts";
 import { PlainBackend, PlainStore } from "./mistakes/plain-store.ts";
+import { sharedMistakes } from "./mistakes/shared.ts";
 
-const mistakes = [...ownershipMistakes, ...keyMistakes, ...expiryMistakes, ...backendMistakes];
+type Contract = () => readonly ContractCase[];
+
+const plainMistakes = [
+  ...ownershipMistakes,
+  ...keyMistakes,
+  ...expiryMistakes,
+  ...backendMistakes,
+  ...lackMistakes,
+].map(({ name, Store, caughtBy }) => ({ name, contract: () => contractOf(Store), caughtBy }));
+const fullMistakes = [...sharedMistakes, ...fencingMistakes, ...inspectionMistakes, ...capabilityMistakes].map(
+  ({ name, Store, caughtBy }) => ({ name, contract: () => fullContractOf(Store), caughtBy }),
+);
+const mistakes = [...plainMistakes, ...fullMistakes];
 
 describe("the store contract", () => {
-  test("finds nothing wrong with a correct store", async () => {
-    expect(await failingCases(PlainStore)).toEqual([]);
+  test("finds nothing wrong with a correct store, with or without capabilities", async () => {
+    expect(await failingCases(() => contractOf(PlainStore))).toEqual([]);
+    expect(await failingCases(() => fullContractOf(FullStore))).toEqual([]);
   });
 
-  for (const { name, Store, caughtBy } of mistakes) {
+  for (const { name, contract, caughtBy } of mistakes) {
     test(`catches this mistake by exactly the predicted cases: ${name}`, async () => {
-      expect((await failingCases(Store)).sort()).toEqual([...caughtBy].sort());
+      expect((await failingCases(contract)).sort()).toEqual([...caughtBy].sort());
     });
   }
 
   test("has no case that no mistake can fail", () => {
     const caught = new Set(mistakes.flatMap(({ caughtBy }) => caughtBy));
-    const idle = contractOf(PlainStore).filter(({ id }) => !caught.has(id));
+    const idle = allCases().filter(({ id }) => !caught.has(id));
     expect(idle.map(({ id }) => id)).toEqual([]);
   });
 
   test("has ids and titles that are unique", () => {
-    const cases = contractOf(PlainStore);
+    const cases = allCases();
     expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length);
     expect(new Set(cases.map(({ title }) => title)).size).toBe(cases.length);
   });
@@ -40,8 +59,26 @@ describe("the store contract", () => {
 function contractOf(Store: Mistake["Store"]) {
   const clock = new ManualClock();
   const backend = new PlainBackend(clock);
-  const stores = [new Store(backend), new Store(backend)] as const;
+  return contractOver([new Store(backend), new Store(backend)], { backend });
+}
+
+function fullContractOf(Store: FullMistake["Store"]) {
+  const clock = new ManualClock();
+  const backend = new FullBackend(clock);
+  return contractOver([new Store(backend), new Store(backend)], {
+    backend,
+    claims: ["shared", "fencing", "inspection"],
+    loseTokens: (key) => backend.loseTokens(key),
+  });
+}
+
+function contractOver(
+  stores: readonly [LockStore, LockStore],
+  { backend, ...options }: Partial<StoreContractOptions> & { readonly backend: PlainBackend | FullBackend },
+) {
+  const { clock } = backend;
   return storeContract({
+    ...options,
     stores: () => stores,
     clock,
     elapse: (ms) => clock.advance(ms),
@@ -53,18 +90,26 @@ function contractOf(Store: Mistake["Store"]) {
   });
 }
 
+/** Every case, of stores with capabilities and of stores without. */
+function allCases(): readonly ContractCase[] {
+  const full = fullContractOf(FullStore);
+  const ids = new Set(full.map(({ id }) => id));
+  const others = contractOf(PlainStore).filter(({ id }) => !ids.has(id));
+  return [...full, ...others].sort((one, other) => one.rule - other.rule);
+}
+
 /** Runs each case on a backend of its own, so that one mistake is seen once, and gives the ids of those that failed. */
-async function failingCases(Store: Mistake["Store"]): Promise<string[]> {
+async function failingCases(contract: Contract): Promise<string[]> {
   const failed: string[] = [];
-  for (const index of contractOf(Store).keys()) {
-    const { id, run } = contractOf(Store)[index] as ContractCase;
+  for (const index of contract().keys()) {
+    const { id, run } = contract()[index] as ContractCase;
     await run().catch(() => failed.push(id));
   }
   return failed;
 }
 
 function contractPage(): string {
-  const cases = contractOf(PlainStore);
+  const cases = allCases();
   return [
     "# The store contract, case by case",
     "",

@@ -13,6 +13,9 @@ export interface ContractCase {
   run(): Promise<void>;
 }
 
+/** What a store can do beyond the bare contract; each is an interface of `@ota/lock-core` that the store implements. */
+export type StoreCapability = "shared" | "fencing" | "inspection";
+
 /** What the suite has to know about a store and its backend. Only `stores` is required. */
 export interface StoreContractOptions extends Partial<BackendAccess> {
   /**
@@ -20,6 +23,12 @@ export interface StoreContractOptions extends Partial<BackendAccess> {
    * made in a hook of the test runner.
    */
   readonly stores: () => readonly [LockStore, LockStore];
+  /**
+   * What the stores can do beyond the bare contract: `SharedLockStore`, `FencingStore`, `InspectableStore`. Each adds its
+   * cases; one that a store has and does not claim fails a case.
+   * @default none
+   */
+  readonly claims?: readonly StoreCapability[];
   /**
    * The TTL of the cases that wait for a lease to lapse, in milliseconds. Longer is slower, and steadier on a busy
    * machine: such a lease must outlive a few requests.
@@ -58,6 +67,8 @@ export interface BackendAccess {
    * Makes the backend fail for both stores, for example by cutting their connections. Resolves with the way to end it.
    */
   breakBackend(): Promise<() => Promise<void>>;
+  /** Loses what the backend counts the key's fencing tokens with. */
+  loseTokens(key: string): Promise<void>;
 }
 
 /** What a case works with. */
@@ -65,6 +76,7 @@ export interface CaseContext {
   /** The stores under test: two connections, one backend. */
   readonly a: LockStore;
   readonly b: LockStore;
+  readonly claims: readonly StoreCapability[];
   readonly clock: Clock;
   readonly shortTtlMs: number;
   /** Far longer than any case runs. */
@@ -79,5 +91,9 @@ export interface CaseContext {
 /** A case before it is bound to a store. */
 export interface CaseDefinition extends Omit<ContractCase, "run"> {
   readonly needs?: readonly (keyof BackendAccess)[];
+  /** The capabilities that the case is about: it is left out unless all are claimed. */
+  readonly claims?: readonly StoreCapability[];
+  /** A capability whose lack the case is about: it is left out when that is claimed. */
+  readonly lacks?: StoreCapability;
   check(context: CaseContext): Promise<void>;
 }

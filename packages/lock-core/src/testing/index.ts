@@ -1,3 +1,3 @@
-export type { BackendAccess, ContractCase, StoreContractOptions } from "./contract-case.ts";
+export type { BackendAccess, ContractCase, StoreCapability, StoreContractOptions } from "./contract-case.ts";
 export { ManualClock } from "./manual-clock.ts";
 export { storeContract } from "./store-contract.ts";

@@ -1,9 +1,15 @@
 import { systemClock } from "../clock.ts";
 import { backendCases } from "./cases/backend.ts";
+import { capabilityCases } from "./cases/capabilities.ts";
 import { expiryCases } from "./cases/expiry.ts";
+import { fencingCases } from "./cases/fencing.ts";
+import { handOverCases } from "./cases/hand-over.ts";
+import { inspectionCases } from "./cases/inspection.ts";
 import { keyCases } from "./cases/keys.ts";
 import { leaseCases } from "./cases/lease.ts";
+import { modeChangeCases } from "./cases/mode-change.ts";
 import { ownershipCases } from "./cases/ownership.ts";
+import { sharedCases } from "./cases/shared.ts";
 import type {
   BackendAccess,
   CaseContext,
@@ -19,8 +25,20 @@ import type {
  * shared; only the empty key must be free. Run the cases one after the other: one of them sets the wall clock of this process wrong for a moment.
  */
 export function storeContract(options: StoreContractOptions): readonly ContractCase[] {
-  return DEFINITIONS.filter(({ needs = [] }) => needs.every((name) => options[name] !== undefined)).map(
-    ({ id, rule, title, check }) => ({ id, rule, title, run: () => check(contextOf(options)) }),
+  return DEFINITIONS.filter((definition) => applies(definition, options)).map(({ id, rule, title, check }) => ({
+    id,
+    rule,
+    title,
+    run: () => check(contextOf(options)),
+  }));
+}
+
+function applies({ needs = [], claims = [], lacks }: CaseDefinition, options: StoreContractOptions): boolean {
+  const claimed = options.claims ?? [];
+  return (
+    needs.every((name) => options[name] !== undefined) &&
+    claims.every((capability) => claimed.includes(capability)) &&
+    (lacks === undefined || !claimed.includes(lacks))
   );
 }
 
@@ -30,6 +48,12 @@ const DEFINITIONS: readonly CaseDefinition[] = [
   ...backendCases,
   ...expiryCases,
   ...leaseCases,
+  ...sharedCases,
+  ...modeChangeCases,
+  ...capabilityCases,
+  ...fencingCases,
+  ...inspectionCases,
+  ...handOverCases,
 ].sort((one, other) => one.rule - other.rule);
 
 const DEFAULT_SHORT_TTL_MS = 250;
@@ -43,6 +67,7 @@ function contextOf(options: StoreContractOptions): CaseContext {
   return {
     a,
     b,
+    claims: options.claims ?? [],
     clock,
     shortTtlMs: options.shortTtlMs ?? DEFAULT_SHORT_TTL_MS,
     longTtlMs: LONG_TTL_MS,

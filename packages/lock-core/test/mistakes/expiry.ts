@@ -95,6 +95,7 @@ export const expiryMistakes: readonly Mistake[] = [
       "refusal-leaves-no-trace",
       "former-owner-cannot-touch-the-new-holder",
       "extend-by-a-stranger-says-lost",
+      "reserved-markers-are-no-owners",
     ],
   },
   {
@@ -112,6 +113,7 @@ export const expiryMistakes: readonly Mistake[] = [
       "refusal-leaves-no-trace",
       "former-owner-cannot-touch-the-new-holder",
       "extend-by-a-stranger-says-lost",
+      "reserved-markers-are-no-owners",
     ],
   },
   {

@@ -29,6 +29,7 @@ export const ownershipMistakes: readonly Mistake[] = [
       "second-release-says-not-held",
       "foreign-string-counts-as-held",
       "former-owner-cannot-touch-the-new-holder",
+      "reserved-markers-are-no-owners",
     ],
   },
   {
@@ -49,6 +50,7 @@ export const ownershipMistakes: readonly Mistake[] = [
       "foreign-string-counts-as-held",
       "former-owner-cannot-touch-the-new-holder",
       "lapsed-lease-is-not-released",
+      "reserved-markers-are-no-owners",
     ],
   },
   {
@@ -115,6 +117,7 @@ export const ownershipMistakes: readonly Mistake[] = [
       "next-owner-enters-after-release",
       "foreign-string-counts-as-held",
       "former-owner-cannot-touch-the-new-holder",
+      "reserved-markers-are-no-owners",
     ],
   },
   {
@@ -149,6 +152,7 @@ export const ownershipMistakes: readonly Mistake[] = [
       "extend-by-a-stranger-says-lost",
       "shortest-ttl",
       "wall-clock-of-the-client-changes-nothing",
+      "reserved-markers-are-no-owners",
     ],
   },
   {
@@ -198,6 +202,8 @@ export const ownershipMistakes: readonly Mistake[] = [
       "long-ttls",
       "wall-clock-of-the-client-changes-nothing",
       "waiting-lock-enters-after-release",
+      "reserved-markers-are-no-owners",
+      "shared-mode-without-shared-locks-is-exclusive",
     ],
   },
   {
@@ -241,6 +247,8 @@ export const ownershipMistakes: readonly Mistake[] = [
       "long-ttls",
       "wall-clock-of-the-client-changes-nothing",
       "waiting-lock-enters-after-release",
+      "reserved-markers-are-no-owners",
+      "shared-mode-without-shared-locks-is-exclusive",
     ],
   },
   {
@@ -332,6 +340,7 @@ export const ownershipMistakes: readonly Mistake[] = [
       "long-ttls",
       "wall-clock-of-the-client-changes-nothing",
       "waiting-lock-enters-after-release",
+      "shared-mode-without-shared-locks-is-exclusive",
     ],
   },
 ];

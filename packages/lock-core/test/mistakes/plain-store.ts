@@ -23,7 +23,7 @@ export interface Lease {
 }
 
 /** A backend in plain sight, which can be looked into, written to behind the store's back, and made to fail. */
-export class PlainBackend implements BackendAccess {
+export class PlainBackend implements Omit<BackendAccess, "loseTokens"> {
   readonly rows: Map<string, Row> = new Map();
   readonly clock: ManualClock;
   down = false;

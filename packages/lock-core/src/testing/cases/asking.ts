@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { createOwnerToken } from "../../owner-token.ts";
-import type { LockStore, OwnedKey } from "../../store.ts";
+import type { AcquireRequest, Grant, LockStore, OwnedKey } from "../../store.ts";
 
 /** A key that nobody has used before. */
 export function freshKey(): string {
@@ -14,13 +14,14 @@ export function freshOwner(key: string = freshKey()): OwnedKey {
 }
 
 /** Acquires, and insists on the grant. */
-export async function grant(store: LockStore, request: OwnedKey & { readonly ttlMs: number }): Promise<void> {
-  const { outcome } = await store.acquire(request);
-  assert.equal(outcome, "granted", "acquire of a key that is free, or held by the same owner");
+export async function grant(store: LockStore, request: AcquireRequest): Promise<Grant> {
+  const result = await store.acquire(request);
+  assert.equal(result.outcome, "granted", "acquire of a key that nothing stands against");
+  return result as Grant;
 }
 
 /** Acquires, and insists on being refused. */
-export async function refuse(store: LockStore, request: OwnedKey & { readonly ttlMs: number }): Promise<void> {
+export async function refuse(store: LockStore, request: AcquireRequest): Promise<void> {
   const { outcome } = await store.acquire(request);
   assert.equal(outcome, "contended", "acquire of a key that another owner holds");
 }

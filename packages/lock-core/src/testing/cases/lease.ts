@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { LockErrorCode } from "../../errors.ts";
 import { LockFactory } from "../../lock-factory.ts";
-import type { Logger } from "../../logger.ts";
 import type { CaseContext, CaseDefinition } from "../contract-case.ts";
 import { freshKey, freshOwner, grant } from "./asking.ts";
+import { silentLogger as logger } from "./silent-logger.ts";
 import { SlowStore } from "./slow-store.ts";
 
 /** What locks on the store promise when its answers are slow or unwanted: rules 14 and 28. */
@@ -86,9 +86,6 @@ export const leaseCases: readonly CaseDefinition[] = [
     },
   },
 ];
-
-/** The cases lose leases on purpose. */
-const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Lets time pass in small steps until something has come true, for a while. */
 async function settled({ elapse }: CaseContext, isTrue: () => boolean): Promise<void> {

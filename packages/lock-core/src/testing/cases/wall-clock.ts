@@ -1,5 +1,5 @@
 /** Runs `work` while `Date` in this process is off by `offsetMs`, as on a host whose clock was set wrong. */
-export async function withWallClockOff(offsetMs: number, work: () => Promise<void>): Promise<void> {
+export async function withWallClockOff(offsetMs: number, work: () => Promise<unknown>): Promise<void> {
   const RealDate = globalThis.Date;
   class WrongDate extends RealDate {
     constructor(...args: [] | [number | string | Date]) {
