@@ -28,6 +28,8 @@ describe.skipIf(!hasTestRedis)("RedisStore keeps the store contract", () => {
 
   const cases = storeContract({
     stores: () => stores,
+    claims: ["shared", "fencing", "inspection"],
+    loseTokens: async (key) => void (await direct.del(`{${key}}:fence`)),
     plantString: async (key) => void (await direct.set(key, "somebody else's")),
     plantOther: async (key) => void (await direct.hset(key, "field", "value")),
     contents: async (key) => [(await direct.dumpBuffer(key))?.toString("hex"), await direct.pexpiretime(key)],
