@@ -1,5 +1,6 @@
 import { LockOptionsError } from "@ota/lock-core";
 import type { RedisClient } from "./redis-client.ts";
+import { hashedPart, hashTag } from "./slot.ts";
 
 /** What a companion key is for: `fence` counts a lock's fencing tokens. */
 export type CompanionKind = "fence";
@@ -32,7 +33,7 @@ export function companionKey(
   const stored = clientPrefix + keyPrefix + key;
   const tag = hashTag(stored);
   const companion = `${keyPrefix}${tag === undefined ? `{${stored}}` : `{${tag}}:${key}`}:${kind}`;
-  if (client?.isCluster === true && hashed(clientPrefix + companion) !== hashed(stored)) {
+  if (client?.isCluster === true && hashedPart(clientPrefix + companion) !== hashedPart(stored)) {
     throw new LockOptionsError({
       option: "key",
       value: key,
@@ -46,16 +47,4 @@ export function companionKey(
 /** Whether a lock of this name could be taken for another lock's companion. */
 export function isCompanionName(name: string): boolean {
   return COMPANION_NAME.test(name);
-}
-
-/** The part of a key that decides its slot: its hash tag, or all of it. */
-function hashed(key: string): string {
-  return hashTag(key) ?? key;
-}
-
-/** What lies between the first `{` and the first `}` behind it, unless that is nothing. */
-function hashTag(key: string): string | undefined {
-  const open = key.indexOf("{");
-  const close = open < 0 ? -1 : key.indexOf("}", open);
-  return close > open + 1 ? key.slice(open + 1, close) : undefined;
 }
