@@ -59,8 +59,8 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
 function lockFile(file: string, path: string): DatabaseSync {
   const lock = new DatabaseSync(file);
   try {
-    // Without a journal the transaction leaves no second file behind; nothing is ever written.
-    lock.exec("PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE");
+    // A journal in memory is no second file in the folder; nothing is ever written.
+    lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return lock;
   } catch (error) {
     lock.close();
