@@ -13,6 +13,7 @@ import type {
 } from "./store.ts";
 import {
   type DemoteOutcome,
+  hasDrift,
   hasFencing,
   hasInspection,
   hasSharedLocks,
@@ -83,6 +84,12 @@ export class CheckedStore implements LockStore {
     } catch (error) {
       throw this.#fault("acquire", request, error);
     }
+  }
+
+  /** For how long a holder may count on a lease of `ttlMs`, from when the request left. */
+  validityMs(ttlMs: number): number {
+    const store = this.#store;
+    return hasDrift(store) ? store.validityMs(ttlMs) : ttlMs;
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {

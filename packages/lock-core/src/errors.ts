@@ -3,6 +3,7 @@ export type LockErrorCode =
   | "LOCK_TIMEOUT"
   | "LOCK_LOST"
   | "LOCK_STORE_FAULT"
+  | "LOCK_QUORUM"
   | "LOCK_KEY_CONFLICT"
   | "LOCK_INVALID_OPTION";
 
@@ -92,8 +93,8 @@ const DEEDS: Readonly<Record<StoreOperation, string>> = {
 
 /** The backend failed, refused or did not answer in time. It says nothing about who holds the lock. */
 export class LockStoreError extends LockError {
-  override readonly name = "LockStoreError";
-  override readonly code = "LOCK_STORE_FAULT";
+  override readonly name: string = "LockStoreError";
+  override readonly code: "LOCK_STORE_FAULT" | "LOCK_QUORUM" = "LOCK_STORE_FAULT";
   /** The store's name. */
   readonly store: string;
   readonly operation: StoreOperation;
@@ -111,6 +112,42 @@ export class LockStoreError extends LockError {
     );
     this.store = context.store;
     this.operation = context.operation;
+  }
+}
+
+/** What one store of a combination has said. Neither an outcome nor an error: its answer was not waited for. */
+export interface StoreVote {
+  /** The store's name. */
+  readonly store: string;
+  readonly outcome?: string;
+  readonly error?: LockError;
+}
+
+/**
+ * So many stores of a combination failed that the others could not decide. It is a `LockStoreError`, whose `cause` is the
+ * first failure.
+ */
+export class LockQuorumError extends LockStoreError {
+  override readonly name = "LockQuorumError";
+  override readonly code = "LOCK_QUORUM";
+  /** How many stores had to agree. */
+  readonly quorum: number;
+  /** What each store has said, in the order in which the stores were given. */
+  readonly votes: readonly StoreVote[];
+
+  constructor(
+    context: LockErrorContext & {
+      readonly store: string;
+      readonly operation: StoreOperation;
+      readonly quorum: number;
+      readonly votes: readonly StoreVote[];
+    },
+  ) {
+    const { quorum, votes } = context;
+    const said = votes.map((vote, index) => `${index + 1} (${vote.store}): ${showVote(vote)}`).join("; ");
+    super({ ...context, reason: `${quorum} of ${votes.length} stores have to agree, but they said ${said}` });
+    this.quorum = quorum;
+    this.votes = votes;
   }
 }
 
@@ -148,6 +185,11 @@ export class LockOptionsError extends LockError {
     this.option = context.option;
     this.value = context.value;
   }
+}
+
+function showVote({ outcome, error }: StoreVote): string {
+  if (error !== undefined) return error.message;
+  return outcome ?? "no answer yet";
 }
 
 function show(value: unknown): string {

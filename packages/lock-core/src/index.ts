@@ -1,5 +1,6 @@
 export type { AbortSignalLike } from "./abort-signal.ts";
 export { type CancelTimer, type Clock, systemClock, type TimerOptions } from "./clock.ts";
+export { CombinedStore } from "./combined-store.ts";
 export {
   LockError,
   type LockErrorCode,
@@ -7,9 +8,11 @@ export {
   LockKeyConflictError,
   LockLostError,
   LockOptionsError,
+  LockQuorumError,
   LockStoreError,
   LockTimeoutError,
   type StoreOperation,
+  type StoreVote,
 } from "./errors.ts";
 export { fencedWrite } from "./fenced-write.ts";
 export type { Lease, LeaseStatus, PromoteOutcome } from "./lease.ts";
@@ -19,8 +22,10 @@ export type { LogFields, Logger } from "./logger.ts";
 export type { LeaseSignal } from "./loss-signal.ts";
 export { MemoryState } from "./memory-state.ts";
 export { MemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
+export { NullStore, type NullStoreOptions } from "./null-store.ts";
 export type {
   AcquireOptions,
+  CombinedStoreOptions,
   HoldOptions,
   LockFactoryOptions,
   LockOptions,
@@ -44,7 +49,9 @@ export {
 } from "./store.ts";
 export {
   type DemoteOutcome,
+  type DriftingStore,
   type FencingStore,
+  hasDrift,
   hasFencing,
   hasInspection,
   hasSharedLocks,

@@ -283,7 +283,7 @@ export class Lease implements AsyncDisposable {
     const now = this.#context.clock.now();
     const leftMs = Math.min(ttlMs, Math.ceil(this.#holdEndsAt - now));
     const oldDeadline = this.#deadline;
-    const newDeadline = Math.min(now + leftMs, this.#holdEndsAt);
+    const newDeadline = Math.min(now + this.#context.store.validityMs(leftMs), this.#holdEndsAt);
     // A shorter lifetime may count in the store as soon as the request is out, whatever becomes of the answer.
     if (newDeadline < oldDeadline) this.#shorten(newDeadline);
 

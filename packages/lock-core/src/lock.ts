@@ -141,11 +141,12 @@ export class Lock {
       return undefined;
     }
     const { fencingToken, sentAt = askedAt } = result;
-    const deadline = sentAt + ttlMs;
+    const validityMs = store.validityMs(ttlMs);
+    const deadline = sentAt + validityMs;
     const answeredAt = clock.now();
     if (answeredAt >= deadline) {
       void this.#giveBack(owned);
-      const reason = `its grant took ${Math.round(answeredAt - sentAt)} ms, longer than the lease of ${ttlMs} ms lasts. Give the lock a longer ttlMs.`;
+      const reason = `its grant took ${Math.round(answeredAt - sentAt)} ms, longer than the lease of ${Math.floor(validityMs)} ms lasts. Give the lock a longer ttlMs.`;
       throw new LockStoreError({ key: this.key, store: store.name, operation: "acquire", reason });
     }
     const shared = mode === "shared" && store.sharesLocks;

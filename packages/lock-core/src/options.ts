@@ -112,6 +112,33 @@ const DEFAULT_WAIT_TIMEOUT_MS = 10_000;
 /** As often as symfony/lock polls: a faster poller would starve PHP waiters on a shared Redis. */
 const DEFAULT_RETRY_DELAY_MS = 100;
 
+/** Options of a `CombinedStore`. */
+export interface CombinedStoreOptions {
+  /**
+   * How many stores have to agree. `consensus`: more than half, so that a minority may fail. `unanimous`: all of them, so
+   * that any one that fails stops everything; for moving from one store to another.
+   * @default "consensus"
+   */
+  readonly strategy?: "consensus" | "unanimous" | undefined;
+  /**
+   * How long one store is waited for, in milliseconds, 1 or more. Then it counts as failed.
+   * @default 500
+   */
+  readonly storeTimeoutMs?: number | undefined;
+  /**
+   * By what part of a TTL the clocks of the stores and of this process may run apart, from 0 to 1. So much of a lease's
+   * lifetime, and 2 ms more, its holder does not count on.
+   * @default 0.01
+   */
+  readonly driftFactor?: number | undefined;
+  /**
+   * Where the timeout gets its time from.
+   * @default Node's monotonic clock
+   */
+  readonly clock?: Clock | undefined;
+}
+
+const COMBINED_NAMES = ["strategy", "storeTimeoutMs", "driftFactor", "clock"];
 const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
 const HOLD_NAMES = ["autoExtend", "maxHoldMs"];
 const LOCK_NAMES = ["ttlMs", "fencing", ...HOLD_NAMES, ...WAIT_NAMES];
@@ -123,6 +150,8 @@ const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
 /** The options in their checked form: rounded, and without those that are `undefined`. */
 export const checkFactoryOptions = (options: LockFactoryOptions): LockFactoryOptions => check(options, FACTORY_NAMES);
 export const checkLockOptions = (options: LockOptions): LockOptions => check(options, LOCK_NAMES);
+export const checkCombinedOptions = (options: CombinedStoreOptions): CombinedStoreOptions =>
+  check(options, COMBINED_NAMES);
 export const checkRestoreOptions = (options: RestoreOptions): RestoreOptions => check(options, RESTORE_NAMES);
 export const checkTryAcquireOptions = (options: TryAcquireOptions): TryAcquireOptions => check(options, TRY_NAMES);
 export const checkAcquireOptions = (options: AcquireOptions): AcquireOptions => check(options, ACQUIRE_NAMES);
@@ -171,6 +200,12 @@ const CHECKS = {
     throw new LockOptionsError({ option, value, expected: "an integer from 1 up" });
   },
   fencing: oneOf([true, false]),
+  strategy: oneOf(["consensus", "unanimous"]),
+  storeTimeoutMs: milliseconds({ min: 1 }),
+  driftFactor: (option, value) => {
+    if (typeof value === "number" && value >= 0 && value < 1) return value;
+    throw new LockOptionsError({ option, value, expected: "a number from 0 to less than 1" });
+  },
   autoExtend: oneOf([true, false]),
   maxHoldMs: milliseconds({ min: 1 }),
   mode: oneOf(["exclusive", "shared"]),

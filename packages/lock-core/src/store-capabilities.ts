@@ -97,6 +97,20 @@ export function hasInspection(store: LockStore): store is InspectableStore {
   return hasMethods(store, ["inspect", "forceRelease"]);
 }
 
+/** A store whose leases its holders must not count on for the whole of their TTL. */
+export interface DriftingStore extends LockStore {
+  /**
+   * For how many milliseconds, from when the request left, a holder may count on a lease of `ttlMs`: less than `ttlMs`, by
+   * what the clocks that decide may run apart.
+   */
+  validityMs(ttlMs: number): number;
+}
+
+/** Whether the store shortens what its holders may count on. */
+export function hasDrift(store: LockStore): store is DriftingStore {
+  return hasMethods(store, ["validityMs"]);
+}
+
 /** Whether the store is more than a bare one, by the methods of a capability. */
 export function hasMethods(store: LockStore, names: readonly string[]): boolean {
   const methods = store as unknown as Readonly<Record<string, unknown>>;

@@ -47,22 +47,23 @@ export class ObservedStore implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireResult> {
-    return this.#pass("acquire", request, () => this.#store.acquire(request));
+    return this.passing("acquire", request, () => this.#store.acquire(request));
   }
 
   extend(request: ExtendRequest): Promise<ExtendOutcome> {
-    return this.#pass("extend", request, () => this.#store.extend(request));
+    return this.passing("extend", request, () => this.#store.extend(request));
   }
 
   release(request: OwnedKey): Promise<ReleaseOutcome> {
-    return this.#pass("release", request, () => this.#store.release(request));
+    return this.passing("release", request, () => this.#store.release(request));
   }
 
   isHeld(request: OwnedKey): Promise<boolean> {
-    return this.#pass("isHeld", request, () => this.#store.isHeld(request));
+    return this.passing("isHeld", request, () => this.#store.isHeld(request));
   }
 
-  async #pass<T>(operation: StoreOperation, request: OwnedKey, ask: () => Promise<T>): Promise<T> {
+  /** For what a subclass can do beyond the bare contract. */
+  protected async passing<T>(operation: StoreOperation, request: OwnedKey, ask: () => Promise<T>): Promise<T> {
     this.requests.push({ operation, ...request });
     const detour = this.#detours.get(operation)?.shift();
     await detour?.before?.();
