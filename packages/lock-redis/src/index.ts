@@ -1,3 +1,4 @@
 export type { RedisClient, RedisClientSource } from "./redis-client.ts";
 export type { RedisStoreOptions } from "./redis-store.ts";
 export { RedisStore } from "./redis-store.ts";
+export type { RedisSubscriber } from "./redis-subscriber.ts";

@@ -10,29 +10,40 @@ import {
   type LockSnapshot,
   LockStoreError,
   type OwnedKey,
+  type PlaceAcquireResult,
+  type PlaceReleaseRequest,
+  type PlaceReleaseResult,
+  type PlaceRequest,
   type PromoteRequest,
   type PromoteResult,
   type ReleaseOutcome,
   type SharedLockStore,
   type StoreOperation,
   type StoreReach,
+  type WaiterRequest,
+  type WaitPlace,
+  type WaitQueueStore,
 } from "@ota/lock-core";
 import { AbandonedAcquires } from "./abandoned-acquires.ts";
-import { companionKey } from "./companion-keys.ts";
+import { companionIfAny, companionKey } from "./companion-keys.ts";
 import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
-import { type Answer, readAnswer, readSnapshot } from "./reply.ts";
+import type { RedisSubscriber } from "./redis-subscriber.ts";
+import { type Answer, readAnswer, readGrant, readSnapshot } from "./reply.ts";
 import type { Script, ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
+import { acquireInTurnScript, acquireSharedInTurnScript } from "./scripts/acquire-in-turn.ts";
 import { acquireSharedScript } from "./scripts/acquire-shared.ts";
 import { demoteScript } from "./scripts/demote.ts";
 import { extendScript } from "./scripts/extend.ts";
 import { forceReleaseScript } from "./scripts/force-release.ts";
 import { inspectScript } from "./scripts/inspect.ts";
 import { isHeldScript } from "./scripts/is-held.ts";
+import { leaveScript } from "./scripts/leave.ts";
 import { promoteScript } from "./scripts/promote.ts";
 import { releaseScript } from "./scripts/release.ts";
+import { releaseInTurnScript } from "./scripts/release-in-turn.ts";
 import { send } from "./send.ts";
 import {
   checkClient,
@@ -41,8 +52,11 @@ import {
   checkKeyPrefix,
   checkOptionNames,
   checkOwner,
+  checkSubscriber,
   checkTtlMs,
+  checkYieldToPollersEveryMs,
 } from "./validate.ts";
+import { type LinedLock, WakeUps } from "./wake-ups.ts";
 
 /** How a {@link RedisStore} names its keys and how long it waits for Redis. */
 export interface RedisStoreOptions {
@@ -57,6 +71,18 @@ export interface RedisStoreOptions {
    * @default 1000
    */
   readonly commandTimeoutMs?: number;
+  /**
+   * What listens for the messages by which a release wakes the next in line: a client that does nothing else, or `false`
+   * to poll alone. On a Cluster it must have been made with `shardedSubscribers: true`.
+   * @default a duplicate of the client, made when a lock is first waited for and closed by `close`
+   */
+  readonly subscriber?: RedisSubscriber | false;
+  /**
+   * How often, in integral milliseconds from 200 up, those in line leave a free lock alone for 120 ms, so that others who
+   * only poll (PHP, older versions) get it as well. Without it they may starve while there is always somebody in line.
+   * @default never
+   */
+  readonly yieldToPollersEveryMs?: number;
 }
 
 /**
@@ -71,7 +97,7 @@ export interface RedisStoreOptions {
  * somebody else's lock.
  * @throws LockStoreError from every operation when Redis fails, refuses or does not answer.
  */
-export class RedisStore implements SharedLockStore, FencingStore, InspectableStore {
+export class RedisStore implements SharedLockStore, FencingStore, InspectableStore, WaitQueueStore {
   readonly name = "redis";
   readonly reach: StoreReach = "shared";
 
@@ -81,6 +107,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   readonly #keyPrefix: string;
   readonly #commandTimeoutMs: number;
   readonly #abandoned: AbandonedAcquires;
+  readonly #wakeUps: WakeUps;
+  readonly #yieldUs: string;
   #closed = false;
 
   /** @throws LockOptionsError when the client or an option cannot be used. */
@@ -90,6 +118,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(client);
     this.#keyPrefix = checkKeyPrefix(options.keyPrefix ?? "");
     this.#commandTimeoutMs = checkCommandTimeoutMs(options.commandTimeoutMs ?? 1000);
+    this.#yieldUs = String((checkYieldToPollersEveryMs(options.yieldToPollersEveryMs) ?? 0) * 1000);
+    this.#wakeUps = new WakeUps({ keyPrefix: this.#keyPrefix, subscriber: checkSubscriber(options.subscriber) });
     this.#abandoned = new AbandonedAcquires({
       timeoutMs: this.#commandTimeoutMs,
       currentClient: this.#currentClient,
@@ -102,22 +132,26 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
    * cannot acquire the key again.
    */
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const { owner, ttlMs, mode } = request;
-    const args = [checkOwner(owner, request.key), String(checkTtlMs(ttlMs))];
     const client = this.#clientFor("acquire", request);
-    const keys = this.#keysOf(request, client);
+    const script = request.mode === "shared" ? acquireSharedScript : acquireScript;
+    const answer = await this.#grant(request, { client, script, keys: this.#keysOf(request, client), args: [] });
+    return answer.outcome === "granted" ? answer : { outcome: "contended" };
+  }
+
+  async #grant(request: AcquireRequest, asked: Omit<ScriptCall, "abandoned"> & { readonly client: RedisClient }) {
+    const { owner, ttlMs } = request;
+    const { client, script, keys } = asked;
+    const args = [checkOwner(owner, request.key), String(checkTtlMs(ttlMs)), ...asked.args];
     const [key] = keys;
     if (this.#closed) throw this.#refusal(request, "the store was closed.");
     if (this.#abandoned.has(key, owner)) {
       throw this.#refusal(request, "a failed attempt of this owner is still being undone. Use a fresh owner token.");
     }
 
-    const script = mode === "shared" ? acquireSharedScript : acquireScript;
     const call: ScriptCall = { script, keys, args, abandoned: false };
     const reply = send(client, call);
     try {
-      const { code, ...grant } = readAnswer(await this.#inTime(reply));
-      return code === 1 ? { outcome: "granted", ...grant } : { outcome: "contended" };
+      return readGrant(await this.#inTime(reply));
     } catch (error) {
       call.abandoned = true;
       if (mayBeGranted(error)) this.#abandoned.add({ client, key, owner, ttlMs, reply, error });
@@ -129,10 +163,9 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return (await this.#renew("extend", request, extendScript)).code === 1 ? "extended" : "lost";
   }
 
+  /** Wakes the first in line when the lock is free then, as every release does. */
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    const args = [checkOwner(request.owner, request.key)];
-    const { code } = await this.#ask(request, { operation: "release", script: releaseScript, args, read: readAnswer });
-    return code === 1 ? "released" : "not-held";
+    return (await this.#releaseInTurn(request)).outcome;
   }
 
   /** Writes nothing, so it also works, with possibly stale answers, on a replica. */
@@ -171,6 +204,70 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   /**
+   * Those in line are woken one after the other, by messages; but all of them ask now and then as well, as messages can get
+   * lost. On a Cluster, a key that cannot have a line in its own slot is only polled for.
+   */
+  openPlace({ key, onTurn }: PlaceRequest): WaitPlace {
+    return {
+      acquire: (request) => this.#acquireInTurn(request, onTurn),
+      release: (request) => this.#releaseInTurn(request, onTurn),
+      leave: () => this.#leave(key),
+    };
+  }
+
+  async #acquireInTurn(request: WaiterRequest, onTurn: () => void): Promise<PlaceAcquireResult> {
+    const client = this.#clientFor("acquire", request);
+    const [lock, ...fence] = this.#keysOf(request, client);
+    const lined = this.#linedLock(lock, request.key, client);
+    if (lined === undefined) return this.acquire(request);
+    const { name, other } = this.#wakeUps.names(lined);
+    this.#wakeUps.listen(lined, onTurn);
+    const answer = await this.#grant(request, {
+      client,
+      script: request.mode === "shared" ? acquireSharedInTurnScript : acquireInTurnScript,
+      keys: [lock, lined.queue, ...fence],
+      args: [microseconds(request.waitedMs), name, other, this.#yieldUs],
+    });
+    if (answer.outcome === "granted") this.#wakeUps.forget(lined);
+    else this.#wakeUps.subscribe(lined);
+    return answer;
+  }
+
+  async #releaseInTurn({ next, ...owned }: PlaceReleaseRequest, onTurn?: () => void): Promise<PlaceReleaseResult> {
+    const args = [checkOwner(owned.owner, owned.key)];
+    const client = this.#clientFor("release", owned);
+    const [lock] = this.#keysOf(owned, client);
+    const lined = this.#linedLock(lock, owned.key, client);
+    const asked = { operation: "release", client, args, read: readAnswer } as const;
+    if (lined === undefined) {
+      const { code } = await this.#ask(owned, { ...asked, script: releaseScript, keys: [lock] });
+      return { outcome: code === 1 ? "released" : "not-held", next: "turn" };
+    }
+    if (next === undefined || onTurn === undefined) args.push("");
+    else {
+      const { name, other } = this.#wakeUps.names(lined);
+      this.#wakeUps.listen(lined, onTurn);
+      args.push(name, other, microseconds(next.waitedMs), this.#yieldUs);
+    }
+    const { code } = await this.#ask(owned, { ...asked, script: releaseInTurnScript, keys: [lock, lined.queue] });
+    if (code === 0) return { outcome: "not-held" };
+    if (code === 1 && next !== undefined) this.#wakeUps.subscribe(lined);
+    return { outcome: "released", next: code === 2 ? "turn" : "waits" };
+  }
+
+  async #leave(key: string): Promise<void> {
+    const client = this.#clientFor("release", { key });
+    const [lock] = this.#keysOf({ key }, client);
+    const lined = this.#linedLock(lock, key, client);
+    if (lined === undefined) return;
+    const { name, other } = this.#wakeUps.names(lined);
+    this.#wakeUps.forget(lined);
+    const keys = [lock, lined.queue] as const;
+    const asked = { operation: "release", client, script: leaveScript, keys, args: [name, other] } as const;
+    await this.#ask({ key }, { ...asked, read: () => {} });
+  }
+
+  /**
    * Ends the store's background work: what failed acquires may have left behind is released once more, which takes a
    * few `commandTimeoutMs` at most. From now on `acquire` throws a `LockStoreError`; leases may still be extended and
    * released. The client is the caller's, and stays open.
@@ -179,6 +276,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
    */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#wakeUps.close();
     await this.#abandoned.close();
   }
 
@@ -189,9 +287,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   async #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
-    const { operation, script, args, read } = asked;
-    const client = this.#clientFor(operation, request);
-    const call: ScriptCall = { script, keys: this.#keysOf(request, client), args, abandoned: false };
+    const { operation, script, args, read, client = this.#clientFor(operation, request) } = asked;
+    const call: ScriptCall = { script, keys: asked.keys ?? this.#keysOf(request, client), args, abandoned: false };
     try {
       return read(await this.#inTime(send(client, call)));
     } catch (error) {
@@ -209,6 +306,14 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     const name = checkKey(key, this.#keyPrefix);
     if (fencing !== true) return [name];
     return [name, companionKey("fence", { key, keyPrefix: this.#keyPrefix, client })];
+  }
+
+  /** The names that matter for waiting; none where the lock can have no line. */
+  #linedLock(lock: string, key: string, client: RedisClient): (LinedLock & { readonly queue: string }) | undefined {
+    const queue = companionIfAny("queue", { key, keyPrefix: this.#keyPrefix, client });
+    if (queue === undefined) return undefined;
+    const clientPrefix = client.options?.keyPrefix ?? "";
+    return { lock: clientPrefix + lock, line: clientPrefix + queue, queue, client };
   }
 
   #clientFor(operation: StoreOperation, { key, owner }: Asking): RedisClient {
@@ -235,8 +340,14 @@ interface Asked<T> {
   readonly script: Script;
   readonly args: readonly string[];
   readonly read: (reply: unknown) => T;
+  readonly client?: RedisClient;
+  readonly keys?: ScriptCall["keys"];
 }
 
 function always<T>(value: T): () => T {
   return () => value;
+}
+
+function microseconds(ms: number): string {
+  return String(Math.round(ms * 1000));
 }

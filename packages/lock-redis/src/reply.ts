@@ -1,4 +1,4 @@
-import type { LockSnapshot } from "@ota/lock-core";
+import type { LockSnapshot, PlaceAcquireResult } from "@ota/lock-core";
 
 /** A key holds data of another type: the lock's own, or the one of `companion`. */
 export class ForeignData extends Error {
@@ -47,6 +47,16 @@ export function readAnswer(reply: unknown): Answer {
     return { code: 1, fencingToken: BigInt(String(reply[1])) };
   }
   throw foreignOrUnexpected(reply);
+}
+
+/** What came of an acquire: {@link readAnswer}, or { 0, ms } for one that is in line and should ask again by then. */
+export function readGrant(reply: unknown): PlaceAcquireResult {
+  if (Array.isArray(reply) && reply.length === 2 && Number(reply[0]) === 0 && /^-?\d+$/.test(String(reply[1]))) {
+    const ms = Number(reply[1]);
+    return { outcome: "contended", retryAfterMs: ms < 0 ? undefined : ms };
+  }
+  const { code, ...grant } = readAnswer(reply);
+  return code === 1 ? { outcome: "granted", ...grant } : { outcome: "contended" };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { LockOptionsError, MAX_TTL_MS } from "@ota/lock-core";
 import { isCompanionName } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
+import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 /** The longest delay that a timer of Node can have. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -11,7 +12,7 @@ const WRITE_MARKER = "__write__";
 /** New PHP processes overwrite this key of symfony/lock, with their prefix, to find out whether scripts may ask TIME. */
 const PROBE_KEY = "symfony_check_support_time";
 
-const OPTIONS = ["keyPrefix", "commandTimeoutMs"];
+const OPTIONS = ["keyPrefix", "commandTimeoutMs", "subscriber", "yieldToPollersEveryMs"];
 
 export function checkClient(client: RedisClient): RedisClient {
   if (typeof client?.evalsha !== "function" || typeof client.eval !== "function") {
@@ -28,7 +29,7 @@ export function checkClient(client: RedisClient): RedisClient {
 export function checkOptionNames(options: object): void {
   for (const [option, value] of Object.entries(options)) {
     if (!OPTIONS.includes(option)) {
-      throw new LockOptionsError({ option, value, expected: `left out: the options are ${OPTIONS.join(" and ")}` });
+      throw new LockOptionsError({ option, value, expected: `left out: the options are ${OPTIONS.join(", ")}` });
     }
   }
 }
@@ -51,9 +52,25 @@ export function checkCommandTimeoutMs(commandTimeoutMs: number): number {
   return commandTimeoutMs;
 }
 
+export function checkSubscriber(subscriber: RedisSubscriber | false | undefined): RedisSubscriber | false | undefined {
+  if (subscriber === undefined || subscriber === false) return subscriber;
+  if (typeof subscriber?.subscribe === "function" && typeof subscriber.on === "function") return subscriber;
+  const expected = "a client of ioredis (Redis or Cluster) for subscriptions alone, or false";
+  throw new LockOptionsError({ option: "subscriber", value: subscriber, expected });
+}
+
+export function checkYieldToPollersEveryMs(everyMs: number | undefined): number | undefined {
+  if (everyMs === undefined || (Number.isInteger(everyMs) && everyMs >= 200 && everyMs <= MAX_TIMER_MS)) return everyMs;
+  throw new LockOptionsError({
+    option: "yieldToPollersEveryMs",
+    value: everyMs,
+    expected: `an integer of milliseconds from 200 to ${MAX_TIMER_MS}`,
+  });
+}
+
 /**
  * The full name of the lock's key. Any string will do but three kinds: one that UTF-8 cannot express (different ones would
- * become the same key), one that PHP's symfony/lock overwrites, and one that looks like the fence counter of a lock.
+ * become the same key), one that PHP's symfony/lock overwrites, and one that looks like a key kept beside a lock.
  */
 export function checkKey(key: string, keyPrefix: string): string {
   if (typeof key !== "string" || !key.isWellFormed()) {
@@ -69,7 +86,7 @@ export function checkKey(key: string, keyPrefix: string): string {
     });
   }
   if (isCompanionName(name)) {
-    const expected = "a name other than those of the keys kept beside locks, such as {a}:fence";
+    const expected = "a name other than those of the keys kept beside locks, {…}:fence or {…}:queue";
     throw new LockOptionsError({ option: "key", value: key, expected, key });
   }
   return name;
