@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { CombinedPart } from "./combined-part.ts";
 import { type LockError, LockOptionsError, LockQuorumError, type StoreOperation, type StoreVote } from "./errors.ts";
 import { type CombinedStoreOptions, checkCombinedOptions, checkStore } from "./options.ts";
+import { isOwnerToken } from "./owner-token.ts";
 import { byQuorum, FAULT, type Poll, poll, type Tally } from "./quorum.ts";
 import type {
   AcquireRequest,
@@ -126,7 +127,8 @@ export class CombinedStore implements SharedLockStore, DriftingStore {
     return Math.max(0, Math.min(...ofStores) - ttlMs * this.#driftFactor - ROUNDING_MS);
   }
 
-  #poll<Decision>(operation: StoreOperation, owned: OwnedKey, asked: Asked<Decision>): Promise<Poll<Decision>> {
+  async #poll<Decision>(operation: StoreOperation, owned: OwnedKey, asked: Asked<Decision>): Promise<Poll<Decision>> {
+    checkOwner(owned);
     const { ask, decide, parts = this.#parts, isAlwaysAsked = false } = asked;
     return poll(parts, {
       operation,
@@ -222,6 +224,13 @@ function checkStores(stores: readonly LockStore[]): readonly LockStore[] {
   for (const store of stores) checkStore(store);
   if (new Set(stores).size === stores.length) return stores;
   throw new LockOptionsError({ option: "stores", value: "a list with a store that is in it twice", expected });
+}
+
+/** Some stores keep names for themselves: as an owner, none of them may be told apart by which store answers first. */
+function checkOwner({ key, owner }: OwnedKey): void {
+  if (isOwnerToken(owner)) return;
+  const expected = "an owner token: a non-empty string of well-formed Unicode that no store keeps for itself";
+  throw new LockOptionsError({ option: "owner", value: typeof owner, expected, key });
 }
 
 /** A lease is promoted by a quorum. Otherwise all are heard, since one more may still have promoted it. */
