@@ -1,7 +1,8 @@
-import { rm } from "node:fs/promises";
+import { readdir, readlink, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import { hasPostgres } from "@ota/testkit";
+import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createArtifactUrls } from "../../src/artifacts/artifact-urls.ts";
 import { aDevice, aFirmware, aProduct, type UploadedFirmware } from "../support/fleet.ts";
@@ -158,6 +159,31 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
     });
   });
 
+  test("costs one statement that reads, however often it is asked; a bad signature costs none", async () => {
+    await api.db.execute(sql`create extension if not exists pg_stat_statements`);
+    const url: string = (await device("POST", "/v1/check")).body.firmware.url;
+    const statementsOf = async (work: () => Promise<unknown>) => {
+      const database = sql`(select oid from pg_database where datname = current_database())`;
+      await api.db.execute(sql`select pg_stat_statements_reset(0, ${database}, 0)`);
+      await work();
+      const rows = await api.db.execute(
+        sql`select query, calls::int from pg_stat_statements where dbid = ${database} and query not like '%pg_stat_%'`,
+      );
+      return [...(rows as unknown as Iterable<{ query: string; calls: number }>)];
+    };
+    const tenTimes = (ask: () => Promise<unknown>) => async () => {
+      for (let i = 0; i < 10; i += 1) await ask();
+    };
+    for (const ask of [
+      () => device("GET", path, { headers: { range: "bytes=0-9" } }),
+      () => api.as(undefined)("GET", url, { headers: { range: "bytes=0-9" } }),
+    ]) {
+      const statements = await statementsOf(tenTimes(ask));
+      expect(statements).toEqual([{ query: expect.stringMatching(/^select /), calls: 10 }]);
+    }
+    expect(await statementsOf(tenTimes(() => api.as(undefined)("GET", `${url}x`)))).toEqual([]);
+  });
+
   test("a client that goes away in the middle leaves nothing open", async () => {
     const large = await aFirmware(api, { product: await aProduct(api), sizeBytes: 8 * 1024 * 1024 });
     const url = createArtifactUrls({ publicUrl: api.url, key: URL_SIGNING_KEY, validSeconds: 60 }).sign(large.id);
@@ -169,7 +195,6 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
       asked.on("error", reject).end();
     });
     const openFiles = async () => {
-      const { readdir, readlink } = await import("node:fs/promises");
       const links = (await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
       return (await Promise.all(links)).filter((target) => target.endsWith(large.sha256));
     };
