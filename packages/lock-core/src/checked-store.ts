@@ -1,5 +1,6 @@
-import { isLockError, LockOptionsError, LockStoreError, type StoreOperation } from "./errors.ts";
+import { isLockError, type LockError, LockOptionsError, LockStoreError, type StoreOperation } from "./errors.ts";
 import { LocalQueues } from "./local-queue.ts";
+import { lockEvents } from "./lock-events.ts";
 import { PlaceOutsideLine } from "./place-outside-line.ts";
 import type {
   AcquireRequest,
@@ -177,8 +178,16 @@ export class CheckedStore implements LockStore {
     throw new LockOptionsError({ option: "store", value: this.name, expected: "one that can be inspected" });
   }
 
-  #fault(operation: StoreOperation, { key }: KeyRequest, cause: unknown): Error {
-    if (isLockError(cause)) return cause;
+  #fault(operation: StoreOperation, { key }: KeyRequest, cause: unknown): LockError {
+    const error = isLockError(cause) ? cause : this.#wrap(operation, key, cause);
+    const { failed } = lockEvents;
+    if (failed.hasSubscribers && error.code !== "LOCK_INVALID_OPTION") {
+      failed.publish({ key, store: this.name, operation, error });
+    }
+    return error;
+  }
+
+  #wrap(operation: StoreOperation, key: string, cause: unknown): LockStoreError {
     const reason = cause instanceof Error ? cause.message : String(cause);
     return new LockStoreError({ store: this.name, operation, key, reason, cause });
   }

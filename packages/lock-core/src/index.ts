@@ -17,6 +17,16 @@ export {
 export { fencedWrite } from "./fenced-write.ts";
 export type { Lease, LeaseStatus, PromoteOutcome } from "./lease.ts";
 export type { Lock } from "./lock.ts";
+export {
+  type AttemptEvent,
+  type FailedEvent,
+  type LeaseEvent,
+  type LockEvent,
+  type LockEvents,
+  type LostEvent,
+  onLockEvent,
+  type WaitEvent,
+} from "./lock-events.ts";
 export { LockFactory } from "./lock-factory.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export type { LeaseSignal } from "./loss-signal.ts";

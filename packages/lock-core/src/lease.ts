@@ -3,6 +3,7 @@ import { AutoExtend } from "./auto-extend.ts";
 import type { CheckedStore } from "./checked-store.ts";
 import type { Clock } from "./clock.ts";
 import { LockLostError, LockOptionsError } from "./errors.ts";
+import { type EventChannel, type LeaseEvent, lockEvents } from "./lock-events.ts";
 import type { LogFields, Logger } from "./logger.ts";
 import { type LeaseSignal, LossSignal } from "./loss-signal.ts";
 import { type ResolvedHold, resolveTtlMs } from "./options.ts";
@@ -195,7 +196,7 @@ export class Lease implements AsyncDisposable {
    */
   async demote(ttlMs: number = this.#context.ttlMs): Promise<DemoteOutcome> {
     const newTtlMs = resolveTtlMs(ttlMs);
-    return this.#inTurn(() => this.#renew(newTtlMs, (request) => this.#askToDemote(request)));
+    return this.#inTurn(() => this.#demoteNow(newTtlMs));
   }
 
   /**
@@ -244,10 +245,13 @@ export class Lease implements AsyncDisposable {
 
   async #extendNow(ttlMs: number): Promise<ExtendOutcome> {
     const { store } = this.#context;
-    if (!this.#modeInDoubt) return this.#renew(ttlMs, (request) => store.extend(request));
-    // The store may keep it as an exclusive lease, which an extend would prolong.
-    const outcome = await this.#renew(ttlMs, (request) => this.#askToDemote(request));
-    return outcome === "demoted" ? "extended" : outcome;
+    if (this.#modeInDoubt) {
+      // The store may keep it as an exclusive lease, which an extend would prolong.
+      return (await this.#demoteNow(ttlMs)) === "demoted" ? "extended" : "lost";
+    }
+    const outcome = await this.#renew(ttlMs, (request) => store.extend(request));
+    if (outcome === "extended") this.#tell(lockEvents.extended);
+    return outcome;
   }
 
   async #promoteNow(ttlMs: number): Promise<PromoteOutcome> {
@@ -263,7 +267,14 @@ export class Lease implements AsyncDisposable {
     if (outcome === "promoted") {
       this.#mode = "exclusive";
       this.#fencingToken = fencingToken ?? this.#fencingToken;
+      this.#tell(lockEvents.promoted);
     }
+    return outcome;
+  }
+
+  async #demoteNow(ttlMs: number): Promise<DemoteOutcome> {
+    const outcome = await this.#renew(ttlMs, (request) => this.#askToDemote(request));
+    if (outcome === "demoted") this.#tell(lockEvents.demoted);
     return outcome;
   }
 
@@ -302,7 +313,10 @@ export class Lease implements AsyncDisposable {
     if (this.#releaseAnswered) return "not-held";
     const outcome = await this.#context.store.queues.release(this.#owned);
     this.#releaseAnswered = true;
-    if (outcome === "not-held" && this.status === "released") this.#lose(UNKNOWN_TO_STORE);
+    if (this.status === "released") {
+      if (outcome === "released") this.#tell(lockEvents.released);
+      else this.#lose(UNKNOWN_TO_STORE);
+    }
     return outcome;
   }
 
@@ -353,6 +367,16 @@ export class Lease implements AsyncDisposable {
     this.#finish(end);
     this.#lossSignal?.abort(this.#lostError(end));
     this.#warn("A lease was lost before it was released.", { reason: end.reason });
+    if (lockEvents.lost.hasSubscribers) lockEvents.lost.publish({ ...this.#facts(), reason: end.reason });
+  }
+
+  #tell(channel: EventChannel<LeaseEvent>): void {
+    if (channel.hasSubscribers) channel.publish(this.#facts());
+  }
+
+  #facts(): LeaseEvent {
+    const { store, clock } = this.#context;
+    return { key: this.key, store: store.name, mode: this.#mode, holdMs: clock.now() - this.#sentAt };
   }
 
   #warn(message: string, fields: LogFields): void {

@@ -1,6 +1,7 @@
 import { untilAborted } from "./abort-signal.ts";
 import { LockStoreError, LockTimeoutError } from "./errors.ts";
 import { Lease, type LeaseContext } from "./lease.ts";
+import { type EventChannel, lockEvents, type WaitEvent } from "./lock-events.ts";
 import type { LogFields } from "./logger.ts";
 import {
   type AcquireOptions,
@@ -44,7 +45,8 @@ export class Lock {
    * @throws LockKeyConflictError when something that is no lock lies under the key.
    */
   async tryAcquire(options: TryAcquireOptions = {}): Promise<Lease | undefined> {
-    return this.#attempt(createOwnerToken(), checkTryAcquireOptions(options));
+    const asked = checkTryAcquireOptions(options);
+    return this.#granted(await this.#once(asked), asked);
   }
 
   /**
@@ -59,7 +61,9 @@ export class Lock {
     const asked = { mode, signal, autoExtend, maxHoldMs };
     const limits = resolveWait({ ...this.#context.wait, ...ownLimits });
     const waited = isSingleAttempt(limits) ? await this.#once(asked) : await this.#wait(asked, limits);
-    if (waited.value !== undefined) return waited.value;
+    const lease = this.#granted(waited, asked);
+    if (lease !== undefined) return lease;
+    this.#tell(lockEvents["timed-out"], waited, asked);
     throw new LockTimeoutError({ key: this.key, waitedMs: waited.waitedMs, attempts: waited.attempts });
   }
 
@@ -86,8 +90,19 @@ export class Lock {
   async #once(options: TryAcquireOptions): Promise<WaitResult<Lease>> {
     const startedAt = this.#context.clock.now();
     const value = await this.#attempt(createOwnerToken(), options);
-    if (value !== undefined) return { value };
     return { value, waitedMs: this.#context.clock.now() - startedAt, attempts: 1 };
+  }
+
+  #granted(waited: WaitResult<Lease>, asked: TryAcquireOptions): Lease | undefined {
+    if (waited.value !== undefined) this.#tell(lockEvents.acquired, waited, asked);
+    return waited.value;
+  }
+
+  #tell(channel: EventChannel<WaitEvent>, waited: WaitResult<Lease>, { mode = "exclusive" }: TryAcquireOptions): void {
+    if (!channel.hasSubscribers) return;
+    const { value, waitedMs, attempts } = waited;
+    const { name: store } = this.#context.store;
+    channel.publish({ key: this.key, store, mode: value?.mode ?? mode, waitMs: waitedMs, attempts });
   }
 
   async #wait(options: TryAcquireOptions, limits: ResolvedWait): Promise<WaitResult<Lease>> {
@@ -138,6 +153,9 @@ export class Lock {
     }
     if (result.outcome === "contended") {
       this.#debug("The lock is held by someone else.");
+      if (lockEvents.contended.hasSubscribers) {
+        lockEvents.contended.publish({ key: this.key, store: store.name, mode: mode ?? "exclusive" });
+      }
       return undefined;
     }
     const { fencingToken, sentAt = askedAt } = result;

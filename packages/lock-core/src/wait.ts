@@ -3,9 +3,11 @@ import type { ResolvedWait } from "./options.ts";
 import type { Notice, Waiter } from "./waiter.ts";
 
 /** How a wait ended: with the value of an attempt, or without one when a limit was reached. */
-export type WaitResult<T> =
-  | { readonly value: T }
-  | { readonly value: undefined; readonly waitedMs: number; readonly attempts: number };
+export interface WaitResult<T> {
+  readonly value: T | undefined;
+  readonly waitedMs: number;
+  readonly attempts: number;
+}
 
 /** What a wait works with, besides its limits. */
 export interface WaitContext {
@@ -31,7 +33,7 @@ export async function waitFor<T>(
 ): Promise<WaitResult<T>> {
   for (let attempts = 1, last = false; ; attempts++) {
     const value = isFirst() ? await attempt() : undefined;
-    if (value !== undefined) return { value };
+    if (value !== undefined) return { value, waitedMs: waiter.waitedMs(), attempts };
 
     let notice: Notice | undefined;
     do {

@@ -52,7 +52,7 @@ describe("an option that is not known", () => {
     const { locks, store } = setUp();
     const misspelt = { ttl: 5_000 } as never;
     expect(() => locks.createLock("k", misspelt)).toThrow(
-      "ttl must be left out: the options here are ttlMs, fencing, waitTimeoutMs, maxAttempts, retryDelayMs, but was 5000.",
+      "ttl must be left out: the options here are ttlMs, fencing, autoExtend, maxHoldMs, waitTimeoutMs, maxAttempts, retryDelayMs, but was 5000.",
     );
     expect(() => new LockFactory(store, misspelt)).toThrow(LockOptionsError);
     await expect(locks.createLock("k").acquire(misspelt)).rejects.toThrow(LockOptionsError);
