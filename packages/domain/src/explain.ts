@@ -66,7 +66,7 @@ export async function explainDevice(
   const { device, product, history } = state;
   const now = input.now ?? state.now;
   const catalog = await loadCatalog(db, product.id);
-  const running = runningVersion(device, catalog.versionScheme);
+  const running = runningVersion(device, catalog);
   const live = liveAttemptOf(history);
   const liveFirmwareId = live?.record.firmwareId;
   const candidates = evaluateCandidates({ device, running, history, catalog, now, liveFirmwareId });
@@ -81,7 +81,7 @@ export async function explainDevice(
     device: {
       ...{ id: device.publicId, serial: device.serial, product: product.name, channel, hardwareRevision, blocked },
       ...{ reportedVersion, confirmedVersion },
-      runs: typeof running === "string" ? running : { version: running.canonical },
+      runs: typeof running === "string" ? running : { version: reportedVersion ?? confirmedVersion ?? "" },
     },
     decision:
       decision.outcome === "none"

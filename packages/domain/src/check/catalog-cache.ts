@@ -25,10 +25,13 @@ export class CatalogCache {
 
   /** A catalog of at least the wanted revision. Concurrent callers share one load. */
   async get(wanted: WantedCatalog): Promise<Catalog> {
-    // A load that began before the wanted revision was committed brings an older one: then once more.
-    for (let catalog = this.#cached(wanted); ; catalog = await this.#load(wanted.productId)) {
-      if (catalog !== undefined && catalog.revision >= wanted.revision) return catalog;
+    let catalog = this.#cached(wanted);
+    while (catalog === undefined) {
+      // A load that began before the wanted revision was committed brings an older one: then once more.
+      await this.#load(wanted.productId);
+      catalog = this.#cached(wanted);
     }
+    return catalog;
   }
 
   /** The same within a transaction, whose snapshot has the wanted revision. */

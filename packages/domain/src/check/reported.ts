@@ -4,7 +4,6 @@ import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import type { AttemptRecord, UpgradeRecord } from "../decide/facts.ts";
-import { parseVersion } from "../versions/version.ts";
 import type { DeviceState } from "./device-state.ts";
 
 /** What a device says about itself when it asks. What it leaves out stays as it was. */
@@ -67,11 +66,10 @@ function reachedBy(
   const { records } = state.history;
   // The common case: nothing has ever been offered, or it was settled before.
   if (records.every(({ attempts }) => attempts.at(-1)?.state === "succeeded")) return undefined;
-  const canonical = parseVersion(catalog.versionScheme, version)?.canonical;
-  const firmware = canonical === undefined ? undefined : catalog.firmwareByVersion.get(canonical);
-  const record = records.find(({ firmwareId }) => firmwareId === firmware?.id);
+  const position = catalog.positionOf(version);
+  const record = records.find(({ firmwareId }) => catalog.firmwareById.get(firmwareId)?.position === position);
   const attempt = record?.attempts.at(-1);
-  if (record === undefined || attempt === undefined) return undefined;
+  if (position === undefined || record === undefined || attempt === undefined) return undefined;
   const next = nextState({ ...attempt, confirmBy: catalog.confirmBy }, "target_version");
   return next.effect === "moved" ? { record, attempt } : undefined;
 }

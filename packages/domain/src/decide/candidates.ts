@@ -1,5 +1,4 @@
-import { compareParsed, parseVersion, type Version } from "../versions/version.ts";
-import type { NoneReason, VersionScheme } from "../vocabulary.ts";
+import type { NoneReason } from "../vocabulary.ts";
 import { attemptRefusal } from "./attempt-limits.ts";
 import { bucketOf } from "./bucket.ts";
 import type { Catalog, CatalogFirmware, CatalogOffer } from "./catalog.ts";
@@ -20,14 +19,16 @@ export interface Candidate {
   readonly meant: boolean;
 }
 
-/** What a device runs, read by its product's scheme. Not knowing is another thing than being told nonsense. */
-export type RunningVersion = Version | "unknown" | "invalid";
+/**
+ * What a device runs, as its position in the catalog's order of versions. Not knowing is another thing than being told
+ * nonsense.
+ */
+export type RunningVersion = number | "unknown" | "invalid";
 
 /** The reported version where there is one, else the last confirmed install. */
-export function runningVersion(device: DeviceFacts, scheme: VersionScheme): RunningVersion {
+export function runningVersion(device: DeviceFacts, catalog: Catalog): RunningVersion {
   const text = device.reportedVersion ?? device.confirmedVersion;
-  if (text === null) return "unknown";
-  return parseVersion(scheme, text) ?? "invalid";
+  return text === null ? "unknown" : (catalog.positionOf(text) ?? "invalid");
 }
 
 export interface CandidateInput {
@@ -78,8 +79,7 @@ export function mismatchOf(
   { rollout, firmware }: CatalogOffer,
   { device, running }: { readonly device: DeviceFacts; readonly running: RunningVersion },
 ): NoneReason | undefined {
-  const known = typeof running === "string" ? undefined : running;
-  const order = known === undefined ? 1 : compareParsed(firmware.parsedVersion, known);
+  const order = typeof running === "string" ? 1 : firmware.position - running;
   if (order === 0) return "UP_TO_DATE";
   if (!fitsHardware(firmware, device)) return "HARDWARE_MISMATCH";
   if (running === "invalid") return "UNKNOWN_VERSION";
@@ -104,18 +104,18 @@ function isMember(rollout: RolloutFacts, device: DeviceFacts): boolean {
  * version is not known), else the newest released one that meets the requirement and can itself be reached.
  */
 function nextStep(target: CatalogFirmware, { device, running, catalog }: CandidateInput): CatalogFirmware | undefined {
-  if (typeof running === "string") return target;
+  if (typeof running === "string" || running >= (target.requiredPosition ?? running)) return target;
   const deadEnds = new Set<CatalogFirmware>();
-  return stepTo(target);
+  return stepTo(target, running);
 
-  function stepTo(goal: CatalogFirmware): CatalogFirmware | undefined {
-    const requirement = goal.parsedRequirement;
-    if (requirement === undefined || compareParsed(running as Version, requirement) >= 0) return goal;
+  function stepTo(goal: CatalogFirmware, from: number): CatalogFirmware | undefined {
+    const { requiredPosition = from } = goal;
+    if (from >= requiredPosition) return goal;
     for (const step of catalog.released) {
-      if (compareParsed(step.parsedVersion, requirement) < 0) break;
+      if (step.position < requiredPosition) break;
       // Steps go down in version only, so that requirements in a circle end.
-      if (deadEnds.has(step) || compareParsed(step.parsedVersion, goal.parsedVersion) >= 0) continue;
-      const next = fitsHardware(step, device) ? stepTo(step) : undefined;
+      if (deadEnds.has(step) || step.position >= goal.position) continue;
+      const next = fitsHardware(step, device) ? stepTo(step, from) : undefined;
       if (next !== undefined) return next;
       deadEnds.add(step);
     }

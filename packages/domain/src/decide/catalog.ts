@@ -1,8 +1,11 @@
-import { compareParsed, requireVersion, type Version } from "../versions/version.ts";
+import { compareParsed, parseVersion, requireVersion, type Version } from "../versions/version.ts";
 import type { ConfirmBy, VersionScheme } from "../vocabulary.ts";
 import type { CatalogFacts, FirmwareFacts, RolloutFacts } from "./facts.ts";
 
-/** A product's catalog, read and ranked once, so that a check neither parses nor sorts. It never changes. */
+/**
+ * A product's catalog, read and ranked once, so that a check neither parses nor sorts: versions are compared by their
+ * position in the order of this catalog. It never changes.
+ */
 export interface Catalog {
   readonly productId: bigint;
   readonly revision: bigint;
@@ -13,8 +16,8 @@ export interface Catalog {
   /** Released firmware, newest first. */
   readonly released: readonly CatalogFirmware[];
   readonly firmwareById: ReadonlyMap<bigint, CatalogFirmware>;
-  /** By canonical version. */
-  readonly firmwareByVersion: ReadonlyMap<string, CatalogFirmware>;
+  /** Where a version stands among the catalog's, or `undefined` for what is no version in the product's scheme. */
+  positionOf(version: string): number | undefined;
 }
 
 export interface CatalogOffer {
@@ -23,8 +26,10 @@ export interface CatalogOffer {
 }
 
 export interface CatalogFirmware extends FirmwareFacts {
-  readonly parsedVersion: Version;
-  readonly parsedRequirement: Version | undefined;
+  /** Greater for newer versions, and equal for equal ones only. */
+  readonly position: number;
+  /** The position that a device must have reached; `undefined`: any. */
+  readonly requiredPosition: number | undefined;
 }
 
 /**
@@ -35,15 +40,23 @@ export interface CatalogFirmware extends FirmwareFacts {
  */
 export function createCatalog(facts: CatalogFacts): Catalog {
   const { productId, revision, versionScheme, confirmBy } = facts;
-  const firmware = facts.firmware
-    .map((one) => ({
-      ...one,
-      parsedVersion: requireVersion(versionScheme, one.version),
-      parsedRequirement: one.requiresVersion === null ? undefined : requireVersion(versionScheme, one.requiresVersion),
-    }))
-    .sort((a, b) => compareParsed(b.parsedVersion, a.parsedVersion));
+  const read = facts.firmware.map((one) => ({
+    facts: one,
+    version: requireVersion(versionScheme, one.version),
+    required: one.requiresVersion === null ? undefined : requireVersion(versionScheme, one.requiresVersion),
+  }));
+  // Whatever a device's version is compared with has a place of its own, the required versions too.
+  const versions = read
+    .flatMap(({ version, required }) => (required === undefined ? [version] : [version, required]))
+    .sort(compareParsed)
+    .filter((version, index, all) => index === 0 || compareParsed(all[index - 1] as Version, version) !== 0);
+  const firmware = read
+    .map(({ facts: one, version, required }): CatalogFirmware => {
+      const requiredPosition = required === undefined ? undefined : positionIn(versions, required);
+      return { ...one, position: positionIn(versions, version), requiredPosition };
+    })
+    .sort((a, b) => b.position - a.position);
   const firmwareById = new Map(firmware.map((one) => [one.id, one]));
-  const firmwareByVersion = new Map(firmware.map((one) => [one.parsedVersion.canonical, one]));
   const offers = facts.rollouts
     .flatMap((rollout) => {
       const offered = firmwareById.get(rollout.firmwareId);
@@ -51,13 +64,46 @@ export function createCatalog(facts: CatalogFacts): Catalog {
     })
     .sort(byRank);
   const released = firmware.filter(({ state }) => state === "released");
-  return { productId, revision, versionScheme, confirmBy, offers, released, firmwareById, firmwareByVersion };
+  const positionOf = remembered((text) => {
+    const version = parseVersion(versionScheme, text);
+    return version === undefined ? undefined : positionIn(versions, version);
+  });
+  return { productId, revision, versionScheme, confirmBy, offers, released, firmwareById, positionOf };
 }
 
 function byRank(a: CatalogOffer, b: CatalogOffer): number {
   return (
     b.rollout.priority - a.rollout.priority ||
-    compareParsed(b.firmware.parsedVersion, a.firmware.parsedVersion) ||
+    b.firmware.position - a.firmware.position ||
     (a.rollout.id < b.rollout.id ? 1 : -1)
   );
+}
+
+/** Twice the index for a version of the list, which is sorted; an odd number in between for any other. */
+function positionIn(sorted: readonly Version[], version: Version): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const order = compareParsed(sorted[middle] as Version, version);
+    if (order === 0) return 2 * middle;
+    if (order < 0) low = middle + 1;
+    else high = middle;
+  }
+  return 2 * low - 1;
+}
+
+/** A fleet reports few different versions; devices that invent them must not fill the memory. */
+const MAX_REMEMBERED = 1_000;
+
+function remembered<T>(compute: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const value = known.get(text);
+    if (value !== undefined) return value;
+    const computed = compute(text);
+    if (known.size >= MAX_REMEMBERED) known.clear();
+    known.set(text, computed);
+    return computed;
+  };
 }

@@ -52,7 +52,7 @@ export function decideUpdate({ device, history, catalog, now }: DecideInput): De
   const live = liveAttemptOf(history);
   if (device.blocked) return none("DEVICE_BLOCKED", live?.state === "cancelling" ? { stopping: live } : {});
 
-  const running = runningVersion(device, catalog.versionScheme);
+  const running = runningVersion(device, catalog);
   const liveFirmwareId = live?.record.firmwareId;
   const candidates = evaluateCandidates({ device, running, history, catalog, now, liveFirmwareId });
   const [best, ...others] = candidates.filter(({ refusal }) => refusal === undefined);

@@ -1,42 +1,35 @@
-import {
-  type AcquireRequest,
-  LockFactory,
-  LockOptionsError,
-  type LockStore,
-  LockStoreError,
-  MemoryState,
-  MemoryStore,
-} from "@ota/lock-core";
+import { LockFactory, LockOptionsError, LockStoreError, MemoryState, MemoryStore } from "@ota/lock-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "../../src/check/device-firmware-lock.ts";
 import type { CheckEvent } from "../../src/check/events.ts";
-import { quietLogger } from "../support/fleet.ts";
+import { overMemory, quietLogger } from "../support/fleet.ts";
 
 const KEY = "ota:check:7:9";
 
 /** A store whose answers a test can turn into faults, and that counts how often it is asked. */
-class FaultyStore extends MemoryStore implements LockStore {
-  acquireFault = false;
-  releaseFault = false;
-  readonly asked: string[] = [];
-
-  override async acquire(request: AcquireRequest) {
-    this.asked.push(request.key);
-    if (this.acquireFault) throw fault("acquire", request.key);
-    return super.acquire(request);
-  }
-
-  override async release(request: AcquireRequest) {
-    if (this.releaseFault) throw fault("release", request.key);
-    return super.release(request);
-  }
+function faultyStore(state = new MemoryState()) {
+  const memory = new MemoryStore({ state });
+  const control = { acquireFault: false, releaseFault: false, asked: [] as string[] };
+  const store = overMemory({
+    async acquire(request) {
+      control.asked.push(request.key);
+      if (control.acquireFault) throw fault("acquire", request.key);
+      return memory.acquire(request);
+    },
+    async release(request) {
+      if (control.releaseFault) throw fault("release", request.key);
+      return memory.release(request);
+    },
+  });
+  return { store, control };
 }
 
 function fault(operation: "acquire" | "release", key: string): LockStoreError {
   return new LockStoreError({ key, store: "faulty", operation, reason: "it is down" });
 }
 
-function setUp(settings: DeviceFirmwareLockSettings = {}, store: LockStore = new FaultyStore()) {
+function setUp(settings: DeviceFirmwareLockSettings = {}, state?: MemoryState) {
+  const { store, control } = faultyStore(state);
   const events: CheckEvent[] = [];
   const warnings: string[] = [];
   const lock = new DeviceFirmwareLock<string>({
@@ -46,7 +39,7 @@ function setUp(settings: DeviceFirmwareLockSettings = {}, store: LockStore = new
     settings: { lockRetryIntervalMs: 1, ...settings },
   });
   const run = (work: () => Promise<string> = async () => "done") => lock.withDeviceFirmwareLock(7n, 9n, work);
-  return { lock, run, events, warnings, store: store as FaultyStore };
+  return { lock, run, events, warnings, store: control };
 }
 
 /** Holds the pair's lock from outside. */
@@ -59,7 +52,7 @@ describe("withDeviceFirmwareLock", () => {
   it("holds a lock named after prefix, device and firmware while the section runs, and no longer", async () => {
     const state = new MemoryState();
     const other = new LockFactory(new MemoryStore({ state }), { logger: quietLogger }).createLock(`acme:${KEY}`);
-    const { run } = setUp({ lockKeyPrefix: "acme:" }, new MemoryStore({ state }));
+    const { run } = setUp({ lockKeyPrefix: "acme:" }, state);
     const during = await run(async () => String(await other.tryAcquire()));
     expect(during).toBe("undefined");
     expect(await other.tryAcquire()).toBeDefined();
@@ -74,8 +67,7 @@ describe("withDeviceFirmwareLock", () => {
   it("answers SERVICE_BUSY after the bounded number of attempts, and says so as a warning", async () => {
     const state = new MemoryState();
     await held(state, { ttlMs: 60_000 });
-    const store = new FaultyStore({ state });
-    const { run, events, warnings } = setUp({ lockMaxAttempts: 5 }, store);
+    const { run, events, warnings, store } = setUp({ lockMaxAttempts: 5 }, state);
     await expect(run()).rejects.toMatchObject({ code: "SERVICE_BUSY", retryAfterSeconds: expect.any(Number) });
     expect(store.asked).toHaveLength(5);
     expect(warnings).toEqual([expect.stringContaining("SERVICE_BUSY")]);
@@ -85,7 +77,7 @@ describe("withDeviceFirmwareLock", () => {
   it("gets the lock of a holder that died once its TTL is over", async () => {
     const state = new MemoryState();
     await held(state, { ttlMs: 60 });
-    const { run } = setUp({ lockMaxAttempts: 1_000 }, new MemoryStore({ state }));
+    const { run } = setUp({ lockMaxAttempts: 1_000 }, state);
     await expect(run()).resolves.toBe("done");
   });
 

@@ -2,7 +2,7 @@ import type { Database, UpdateAnswer } from "@ota/domain";
 import { LockFactory, type LockStore, MemoryState, MemoryStore } from "@ota/lock-core";
 import { hasPostgres } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createFleet, quietLogger, startChecks } from "../support/fleet.ts";
+import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
 import {
   DROP_UNIQUE,
   openPostgresClient,
@@ -29,30 +29,25 @@ class Gate {
 }
 
 /** Grants everything to everybody. */
-const alwaysGranting: LockStore = {
-  name: "always",
-  reach: "process",
+const alwaysGranting = overMemory({
   acquire: async () => ({ outcome: "granted" }),
-  extend: async () => "extended",
   release: async () => "released",
-  isHeld: async () => true,
-};
+});
 
-/** Tells the gate when it is asked for the first time. */
-function telling(store: LockStore, gate: Gate): LockStore {
+/** A process's view of a shared memory, which tells the gate when it is asked for the first time. */
+function telling(state: MemoryState, gate: Gate): LockStore {
+  const memory = new MemoryStore({ state });
   let told = false;
-  return {
-    name: store.name,
-    reach: store.reach,
-    acquire(request) {
-      if (!told) gate.arrive();
-      told = true;
-      return store.acquire(request);
+  return overMemory(
+    {
+      acquire(request) {
+        if (!told) gate.arrive();
+        told = true;
+        return memory.acquire(request);
+      },
     },
-    extend: (request) => store.extend(request),
-    release: (request) => store.release(request),
-    isHeld: (request) => store.isHeld(request),
-  };
+    state,
+  );
 }
 
 const INSERT = /insert into upgrades /;
@@ -99,7 +94,7 @@ describe.skipIf(!hasPostgres)("one record per device and firmware", () => {
 
   function sharedMemory(gate?: Gate): () => LockStore {
     const state = new MemoryState();
-    return () => (gate === undefined ? new MemoryStore({ state }) : telling(new MemoryStore({ state }), gate));
+    return () => (gate === undefined ? new MemoryStore({ state }) : telling(state, gate));
   }
 
   const ONE = { attempts: 1, created: 1, upgradeRows: 1, attemptRows: 1 };

@@ -1,7 +1,7 @@
-import { LockFactory, type LockStore, MemoryState, MemoryStore } from "@ota/lock-core";
+import { LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
 import { hasPostgres } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createFleet, quietLogger, startChecks } from "../support/fleet.ts";
+import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
 import { openPostgresClient, type PostgresTestDatabase, withoutRowLocks } from "../support/postgres-client.ts";
 
 /** Two firmwares that one device may have, and two checks of which one does not know of the second yet. */
@@ -25,18 +25,14 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     const asked = Promise.withResolvers<void>();
     const granted = Promise.withResolvers<void>();
     const memory = new MemoryStore();
-    const slow: LockStore = {
-      name: "slow",
-      reach: "process",
+    const slow = overMemory({
       async acquire(request) {
         asked.resolve();
         await granted.promise;
         return memory.acquire(request);
       },
-      extend: (request) => memory.extend(request),
       release: (request) => memory.release(request),
-      isHeld: (request) => memory.isHeld(request),
-    };
+    });
     const early = startChecks(database.db, { locks: new LockFactory(slow, { logger: quietLogger }) });
     const late = startChecks(database.db);
 

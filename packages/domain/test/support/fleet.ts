@@ -11,7 +11,7 @@ import {
   type UpdateChecks,
   type UpdateChecksSettings,
 } from "@ota/domain";
-import { LockFactory, type Logger, MemoryStore } from "@ota/lock-core";
+import { LockFactory, type LockStore, type Logger, type MemoryState, MemoryStore } from "@ota/lock-core";
 
 const actor = { kind: "system" } as const;
 
@@ -81,3 +81,17 @@ export function startChecks(
 }
 
 export const quietLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A store with the four operations and no capability, over memory, some of whose answers a test gives itself. */
+export function overMemory(own: Partial<LockStore>, state?: MemoryState): LockStore {
+  const memory = new MemoryStore(state === undefined ? {} : { state });
+  return {
+    name: "over-memory",
+    reach: "process",
+    acquire: (request) => memory.acquire(request),
+    extend: (request) => memory.extend(request),
+    release: (request) => memory.release(request),
+    isHeld: (request) => memory.isHeld(request),
+    ...own,
+  };
+}

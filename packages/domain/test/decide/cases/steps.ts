@@ -20,6 +20,18 @@ export const STEP_CASES: readonly Case[] = [
     expect: "offer 2.0.0",
   },
   {
+    title: "the required version need not be one that exists: a device below it is offered a step",
+    device: { runs: "1.4.0" },
+    firmware: [running("2.0.0", { requires: "1.5.0" }), running("1.6.0", without), running("1.0.0", without)],
+    expect: "offer 1.6.0",
+  },
+  {
+    title: "the required version need not be one that exists: a device above it is offered the target",
+    device: { runs: "1.5.1" },
+    firmware: [running("2.0.0", { requires: "1.5.0" }), running("1.6.0", without), running("1.0.0", without)],
+    expect: "offer 2.0.0",
+  },
+  {
     title: "the step is the newest that satisfies the requirement",
     device: { runs: "1.0.0" },
     firmware: [running("2.0.0", { requires: "1.5.0" }), step, running("1.8.0", without), running("1.4.0", without)],
