@@ -1,7 +1,13 @@
 export { hasPostgres, hasPostgresBinaries, hasRedis } from "./binaries.ts";
+export type { ServerClock } from "./fake-time.ts";
+export { hasFakeTime } from "./fake-time.ts";
 export { freePort } from "./free-port.ts";
 export type { PostgresServer, StartPostgresOptions } from "./postgres-server.ts";
 export { startPostgres } from "./postgres-server.ts";
+export type { RedisCluster, StartRedisClusterOptions } from "./redis-cluster.ts";
+export { startRedisCluster } from "./redis-cluster.ts";
+export type { RedisSentinel, StartRedisSentinelOptions } from "./redis-sentinel.ts";
+export { startRedisSentinel } from "./redis-sentinel.ts";
 export type { RedisServer, StartRedisOptions } from "./redis-server.ts";
 export { startRedis } from "./redis-server.ts";
 export type { HoldDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";

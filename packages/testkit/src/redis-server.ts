@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { redisServerPath } from "./binaries.ts";
+import { fakeTime, type ServerClock } from "./fake-time.ts";
 import { launchOnFreePort } from "./free-port.ts";
 import { temporaryDirectory } from "./process-guard.ts";
 import { ServerProcess } from "./server-process.ts";
@@ -25,6 +26,12 @@ export interface StartRedisOptions {
    * @default a free one
    */
   readonly port?: number;
+  /**
+   * Whether the server's wall clock can be set by {@link RedisServer.setClock}, which makes it slower (see
+   * `hasFakeTime`). Its timeouts go by the monotonic clock, which stays as it is.
+   * @default false
+   */
+  readonly adjustableClock?: boolean;
 }
 
 /** A private redis-server on 127.0.0.1, with its own empty data folder. It ends with this process at the latest. */
@@ -49,6 +56,11 @@ export interface RedisServer extends AsyncDisposable {
   /** Kills the server and removes its data folder. May be called more than once. */
   stop(): Promise<void>;
   /**
+   * Sets the server's wall clock, at once and across {@link restart}.
+   * @throws Error when the server was not started with `adjustableClock`.
+   */
+  setClock(clock: ServerClock): void;
+  /**
    * Runs redis-cli against the server and returns what it printed, without the last line break.
    * @throws Error when the command cannot be run or redis-cli exits with a failure; an error reply is returned as text.
    */
@@ -60,19 +72,29 @@ export interface RedisServer extends AsyncDisposable {
  * @throws Error when no redis-server is installed (see `hasRedis`) or it does not start; its output is in the message.
  */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
-  const { args = [] } = options;
+  return launchRedis({ ...options, isSentinel: false });
+}
+
+/** {@link startRedis}, or a Sentinel that watches nothing yet. */
+export async function launchRedis(options: StartRedisOptions & { readonly isSentinel: boolean }): Promise<RedisServer> {
+  const { args = [], isSentinel } = options;
   if (redisServerPath === undefined) {
     throw new Error("redis-server was not found: apt-get install -y redis-server, or set REDIS_SERVER_BIN");
   }
   const binary = redisServerPath;
   const directory = temporaryDirectory("redis");
+  const clock = options.adjustableClock === true ? fakeTime(join(directory, "clock")) : undefined;
+  // A Sentinel keeps its knowledge in its configuration file, which must therefore exist.
+  const file = join(directory, "sentinel.conf");
+  if (isSentinel) await writeFile(file, "");
   const launch = (port: number) => {
     const own = ["--bind", host, "--port", String(port), "--dir", directory];
     const defaults = ["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"];
     return ServerProcess.start({
       file: binary,
-      args: [...own, ...defaults, ...args],
+      args: isSentinel ? [file, ...own, ...args, "--sentinel"] : [...own, ...defaults, ...args],
       cwd: directory,
+      env: clock?.env,
       isReady: ({ pid }) => answers(port, pid),
     });
   };
@@ -99,6 +121,10 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Redis
     async stop() {
       await running.kill();
       await rm(directory, { recursive: true, force: true });
+    },
+    setClock(setting) {
+      if (clock === undefined) throw new Error("the server's clock is the machine's: start it with adjustableClock");
+      clock.set(setting);
     },
     async cli(...command) {
       const besides = join(dirname(binary), "redis-cli");

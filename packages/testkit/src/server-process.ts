@@ -14,6 +14,8 @@ export interface ServerCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
+  /** Environment variables besides those of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** The OS user to run as; the own user by default. */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
   /** Resolves to true once the server answers; asked every few milliseconds, with the output so far. */
@@ -48,7 +50,7 @@ export class ServerProcess {
       // Out of the terminal's process group: Ctrl-C must end the tests, not the servers under them.
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, LC_ALL: "C" },
+      env: { ...process.env, LC_ALL: "C", ...command.env },
       ...command.user,
     });
     await once(child, "spawn");
