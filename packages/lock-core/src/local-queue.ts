@@ -1,4 +1,5 @@
 import type { CheckedStore } from "./checked-store.ts";
+import { isLockError } from "./errors.ts";
 import type { AcquireRequest, AcquireResult, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
 import type { WaitPlace } from "./wait-queue.ts";
 import type { Waiter } from "./waiter.ts";
@@ -67,17 +68,24 @@ export class LocalQueue {
     }
     waiter.forgetNotice();
     const answer = this.#place.acquire({ ...asked, waitedMs: waiter.waitedMs() });
-    this.#answered = answer.catch(() => {}); // The waiter gets the error.
+    this.#answered = answer.catch((fault: unknown) => this.#fail(waiter, fault));
     const result = await answer;
     waiter.retryAfterMs = result.outcome === "contended" ? result.retryAfterMs : undefined;
     return result;
+  }
+
+  /** The fault of a store ends every wait that depends on it, as it would if each waiter asked. */
+  #fail(asker: Waiter, fault: unknown): void {
+    if (!(isLockError(fault) && fault.code === "LOCK_STORE_FAULT")) return;
+    for (const waiter of this.#waiters) if (waiter !== asker) waiter.fail(fault);
   }
 
   /** Takes the waiter out: with the mode of the lease that it got, or without one. */
   leave(waiter: Waiter, granted?: LockMode): void {
     const wasFirst = this.isFirst(waiter);
     this.#waiters.delete(waiter);
-    if (waiter.handedOver !== undefined) void this.#giveBack(waiter.request());
+    waiter.isServed = granted !== undefined;
+    if (waiter.handedOver !== undefined && !waiter.isServed) void this.#giveBack(waiter.request());
     const first = this.#first();
     if (first === undefined) {
       if (granted === undefined) void this.#close();
@@ -95,7 +103,7 @@ export class LocalQueue {
     const { outcome, next } = await this.#place.release({ ...owned, next: waiter?.request() });
     if (waiter !== undefined && typeof next === "object") {
       if (this.#waiters.has(waiter)) waiter.handedOver = { grant: next, sentAt };
-      else void this.#giveBack({ key: owned.key, owner: waiter.request().owner });
+      else if (!waiter.isServed) void this.#giveBack(waiter.request());
     }
     // Who left meanwhile has let its follower know.
     if (next !== "waits" && waiter !== undefined && this.#waiters.has(waiter)) waiter.notify("woken");

@@ -26,6 +26,9 @@ export class Waiter {
   /** What the store said last about when to ask again. */
   retryAfterMs: number | undefined;
   handedOver: HandedOver | undefined;
+  /** Whether its wait has ended with a lease. */
+  isServed = false;
+  #fault: unknown;
 
   constructor(asked: AcquireRequest, clock: Clock) {
     this.#asked = asked;
@@ -55,6 +58,12 @@ export class Waiter {
     this.#interrupt?.();
   }
 
+  /** Ends the wait: the store failed for the waiter that asks in place of this one. */
+  fail(fault: unknown): void {
+    this.#fault = fault;
+    this.#interrupt?.();
+  }
+
   /** What was said before a request leaves is answered by it. */
   forgetNotice(): void {
     this.#notice = undefined;
@@ -63,11 +72,11 @@ export class Waiter {
   /**
    * Waits for a notice, `delayMs` at most. Gives the notice, or `undefined` when the time was over.
    *
-   * Rejects with the signal's reason when that aborts.
+   * Rejects with the signal's reason when that aborts, and with what {@link fail} was given.
    */
   async pause(delayMs: number, signal: AbortSignalLike | undefined): Promise<Notice | undefined> {
     let cancel: CancelTimer | undefined;
-    if (this.#notice === undefined) {
+    if (this.#notice === undefined && this.#fault === undefined) {
       const over = new Promise<void>((resolve) => {
         this.#interrupt = resolve;
         cancel = this.#clock.setTimer(delayMs, resolve);
@@ -79,6 +88,7 @@ export class Waiter {
         this.#interrupt = undefined;
       }
     }
+    if (this.#fault !== undefined) throw this.#fault;
     const notice = this.#notice;
     this.#notice = undefined;
     return notice;

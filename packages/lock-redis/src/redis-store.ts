@@ -11,8 +11,6 @@ import {
   LockStoreError,
   type OwnedKey,
   type PlaceAcquireResult,
-  type PlaceReleaseRequest,
-  type PlaceReleaseResult,
   type PlaceRequest,
   type PromoteRequest,
   type PromoteResult,
@@ -20,12 +18,12 @@ import {
   type SharedLockStore,
   type StoreOperation,
   type StoreReach,
-  type WaiterRequest,
   type WaitPlace,
   type WaitQueueStore,
 } from "@ota/lock-core";
 import { AbandonedAcquires } from "./abandoned-acquires.ts";
-import { companionIfAny, companionKey } from "./companion-keys.ts";
+import type { Asked, AskedGrant, Asking } from "./asked.ts";
+import { companionKey } from "./companion-keys.ts";
 import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
@@ -33,17 +31,13 @@ import type { RedisSubscriber } from "./redis-subscriber.ts";
 import { type Answer, readAnswer, readGrant, readSnapshot } from "./reply.ts";
 import type { Script, ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
-import { acquireInTurnScript, acquireSharedInTurnScript } from "./scripts/acquire-in-turn.ts";
 import { acquireSharedScript } from "./scripts/acquire-shared.ts";
 import { demoteScript } from "./scripts/demote.ts";
 import { extendScript } from "./scripts/extend.ts";
 import { forceReleaseScript } from "./scripts/force-release.ts";
 import { inspectScript } from "./scripts/inspect.ts";
 import { isHeldScript } from "./scripts/is-held.ts";
-import { leaveScript } from "./scripts/leave.ts";
 import { promoteScript } from "./scripts/promote.ts";
-import { releaseScript } from "./scripts/release.ts";
-import { releaseInTurnScript } from "./scripts/release-in-turn.ts";
 import { send } from "./send.ts";
 import {
   checkClient,
@@ -52,11 +46,12 @@ import {
   checkKeyPrefix,
   checkOptionNames,
   checkOwner,
+  checkPeers,
   checkSubscriber,
   checkTtlMs,
   checkYieldToPollersEveryMs,
 } from "./validate.ts";
-import { type LinedLock, WakeUps } from "./wake-ups.ts";
+import { WaitLines } from "./wait-lines.ts";
 
 /** How a {@link RedisStore} names its keys and how long it waits for Redis. */
 export interface RedisStoreOptions {
@@ -77,6 +72,13 @@ export interface RedisStoreOptions {
    * @default a duplicate of the client, made when a lock is first waited for and closed by `close`
    */
   readonly subscriber?: RedisSubscriber | false;
+  /**
+   * Who else takes these locks. `any`: a release frees the key and then wakes the next, so that whoever polls for it (PHP,
+   * older versions) can have it in between. `node-only`: a release passes the lock on without freeing it, within a process
+   * in one request, for at most eight turns before it goes to the next process that has waited longer.
+   * @default "any"
+   */
+  readonly peers?: "any" | "node-only";
   /**
    * How often, in integral milliseconds from 200 up, those in line leave a free lock alone for 120 ms, so that others who
    * only poll (PHP, older versions) get it as well. Without it they may starve while there is always somebody in line.
@@ -107,8 +109,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   readonly #keyPrefix: string;
   readonly #commandTimeoutMs: number;
   readonly #abandoned: AbandonedAcquires;
-  readonly #wakeUps: WakeUps;
-  readonly #yieldUs: string;
+  readonly #lines: WaitLines;
   #closed = false;
 
   /** @throws LockOptionsError when the client or an option cannot be used. */
@@ -118,8 +119,18 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(client);
     this.#keyPrefix = checkKeyPrefix(options.keyPrefix ?? "");
     this.#commandTimeoutMs = checkCommandTimeoutMs(options.commandTimeoutMs ?? 1000);
-    this.#yieldUs = String((checkYieldToPollersEveryMs(options.yieldToPollersEveryMs) ?? 0) * 1000);
-    this.#wakeUps = new WakeUps({ keyPrefix: this.#keyPrefix, subscriber: checkSubscriber(options.subscriber) });
+    this.#lines = new WaitLines({
+      keyPrefix: this.#keyPrefix,
+      subscriber: checkSubscriber(options.subscriber),
+      peers: checkPeers(options.peers ?? "any"),
+      yieldToPollersEveryMs: checkYieldToPollersEveryMs(options.yieldToPollersEveryMs) ?? 0,
+      store: {
+        clientFor: (operation, request) => this.#clientFor(operation, request),
+        keysOf: (request, client) => this.#keysOf(request, client),
+        grant: (request, asked) => this.#grant(request, asked),
+        ask: (request, asked) => this.#ask(request, asked),
+      },
+    });
     this.#abandoned = new AbandonedAcquires({
       timeoutMs: this.#commandTimeoutMs,
       currentClient: this.#currentClient,
@@ -138,7 +149,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return answer.outcome === "granted" ? answer : { outcome: "contended" };
   }
 
-  async #grant(request: AcquireRequest, asked: Omit<ScriptCall, "abandoned"> & { readonly client: RedisClient }) {
+  async #grant(request: AcquireRequest, asked: AskedGrant): Promise<PlaceAcquireResult> {
     const { owner, ttlMs } = request;
     const { client, script, keys } = asked;
     const args = [checkOwner(owner, request.key), String(checkTtlMs(ttlMs)), ...asked.args];
@@ -165,7 +176,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
 
   /** Wakes the first in line when the lock is free then, as every release does. */
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    return (await this.#releaseInTurn(request)).outcome;
+    return (await this.#lines.release(request)).outcome;
   }
 
   /** Writes nothing, so it also works, with possibly stale answers, on a replica. */
@@ -207,64 +218,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
    * Those in line are woken one after the other, by messages; but all of them ask now and then as well, as messages can get
    * lost. On a Cluster, a key that cannot have a line in its own slot is only polled for.
    */
-  openPlace({ key, onTurn }: PlaceRequest): WaitPlace {
-    return {
-      acquire: (request) => this.#acquireInTurn(request, onTurn),
-      release: (request) => this.#releaseInTurn(request, onTurn),
-      leave: () => this.#leave(key),
-    };
-  }
-
-  async #acquireInTurn(request: WaiterRequest, onTurn: () => void): Promise<PlaceAcquireResult> {
-    const client = this.#clientFor("acquire", request);
-    const [lock, ...fence] = this.#keysOf(request, client);
-    const lined = this.#linedLock(lock, request.key, client);
-    if (lined === undefined) return this.acquire(request);
-    const { name, other } = this.#wakeUps.names(lined);
-    this.#wakeUps.listen(lined, onTurn);
-    const answer = await this.#grant(request, {
-      client,
-      script: request.mode === "shared" ? acquireSharedInTurnScript : acquireInTurnScript,
-      keys: [lock, lined.queue, ...fence],
-      args: [microseconds(request.waitedMs), name, other, this.#yieldUs],
-    });
-    if (answer.outcome === "granted") this.#wakeUps.forget(lined);
-    else this.#wakeUps.subscribe(lined);
-    return answer;
-  }
-
-  async #releaseInTurn({ next, ...owned }: PlaceReleaseRequest, onTurn?: () => void): Promise<PlaceReleaseResult> {
-    const args = [checkOwner(owned.owner, owned.key)];
-    const client = this.#clientFor("release", owned);
-    const [lock] = this.#keysOf(owned, client);
-    const lined = this.#linedLock(lock, owned.key, client);
-    const asked = { operation: "release", client, args, read: readAnswer } as const;
-    if (lined === undefined) {
-      const { code } = await this.#ask(owned, { ...asked, script: releaseScript, keys: [lock] });
-      return { outcome: code === 1 ? "released" : "not-held", next: "turn" };
-    }
-    if (next === undefined || onTurn === undefined) args.push("");
-    else {
-      const { name, other } = this.#wakeUps.names(lined);
-      this.#wakeUps.listen(lined, onTurn);
-      args.push(name, other, microseconds(next.waitedMs), this.#yieldUs);
-    }
-    const { code } = await this.#ask(owned, { ...asked, script: releaseInTurnScript, keys: [lock, lined.queue] });
-    if (code === 0) return { outcome: "not-held" };
-    if (code === 1 && next !== undefined) this.#wakeUps.subscribe(lined);
-    return { outcome: "released", next: code === 2 ? "turn" : "waits" };
-  }
-
-  async #leave(key: string): Promise<void> {
-    const client = this.#clientFor("release", { key });
-    const [lock] = this.#keysOf({ key }, client);
-    const lined = this.#linedLock(lock, key, client);
-    if (lined === undefined) return;
-    const { name, other } = this.#wakeUps.names(lined);
-    this.#wakeUps.forget(lined);
-    const keys = [lock, lined.queue] as const;
-    const asked = { operation: "release", client, script: leaveScript, keys, args: [name, other] } as const;
-    await this.#ask({ key }, { ...asked, read: () => {} });
+  openPlace(request: PlaceRequest): WaitPlace {
+    return this.#lines.openPlace(request);
   }
 
   /**
@@ -276,7 +231,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
    */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#wakeUps.close();
+    this.#lines.close();
     await this.#abandoned.close();
   }
 
@@ -308,14 +263,6 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return [name, companionKey("fence", { key, keyPrefix: this.#keyPrefix, client })];
   }
 
-  /** The names that matter for waiting; none where the lock can have no line. */
-  #linedLock(lock: string, key: string, client: RedisClient): (LinedLock & { readonly queue: string }) | undefined {
-    const queue = companionIfAny("queue", { key, keyPrefix: this.#keyPrefix, client });
-    if (queue === undefined) return undefined;
-    const clientPrefix = client.options?.keyPrefix ?? "";
-    return { lock: clientPrefix + lock, line: clientPrefix + queue, queue, client };
-  }
-
   #clientFor(operation: StoreOperation, { key, owner }: Asking): RedisClient {
     try {
       return this.#currentClient();
@@ -329,25 +276,6 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 }
 
-/** What every request may say. */
-interface Asking extends KeyRequest {
-  readonly owner?: string;
-  readonly fencing?: boolean | undefined;
-}
-
-interface Asked<T> {
-  readonly operation: StoreOperation;
-  readonly script: Script;
-  readonly args: readonly string[];
-  readonly read: (reply: unknown) => T;
-  readonly client?: RedisClient;
-  readonly keys?: ScriptCall["keys"];
-}
-
 function always<T>(value: T): () => T {
   return () => value;
-}
-
-function microseconds(ms: number): string {
-  return String(Math.round(ms * 1000));
 }

@@ -1,4 +1,4 @@
-import type { LockSnapshot, PlaceAcquireResult } from "@ota/lock-core";
+import type { LockSnapshot, PlaceAcquireResult, PlaceReleaseResult } from "@ota/lock-core";
 
 /** A key holds data of another type: the lock's own, or the one of `companion`. */
 export class ForeignData extends Error {
@@ -57,6 +57,19 @@ export function readGrant(reply: unknown): PlaceAcquireResult {
   }
   const { code, ...grant } = readAnswer(reply);
   return code === 1 ? { outcome: "granted", ...grant } : { outcome: "contended" };
+}
+
+/** What came of a release that may grant the lock to the next waiter: { 2, what {@link readGrant} reads }. */
+export function readHandOver(reply: unknown): PlaceReleaseResult {
+  if (!Array.isArray(reply) || Number(reply[0]) !== 2) {
+    return readAnswer(reply).code === 1 ? { outcome: "released", next: "waits" } : { outcome: "not-held" };
+  }
+  try {
+    const grant = readGrant(reply[1]);
+    return { outcome: "released", next: grant.outcome === "granted" ? grant : "turn" };
+  } catch {
+    return { outcome: "released", next: "turn" }; // The next waiter gets to know when it asks.
+  }
 }
 
 /**

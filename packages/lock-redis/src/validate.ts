@@ -12,7 +12,7 @@ const WRITE_MARKER = "__write__";
 /** New PHP processes overwrite this key of symfony/lock, with their prefix, to find out whether scripts may ask TIME. */
 const PROBE_KEY = "symfony_check_support_time";
 
-const OPTIONS = ["keyPrefix", "commandTimeoutMs", "subscriber", "yieldToPollersEveryMs"];
+const OPTIONS = ["keyPrefix", "commandTimeoutMs", "subscriber", "peers", "yieldToPollersEveryMs"];
 
 export function checkClient(client: RedisClient): RedisClient {
   if (typeof client?.evalsha !== "function" || typeof client.eval !== "function") {
@@ -57,6 +57,11 @@ export function checkSubscriber(subscriber: RedisSubscriber | false | undefined)
   if (typeof subscriber?.subscribe === "function" && typeof subscriber.on === "function") return subscriber;
   const expected = "a client of ioredis (Redis or Cluster) for subscriptions alone, or false";
   throw new LockOptionsError({ option: "subscriber", value: subscriber, expected });
+}
+
+export function checkPeers<T>(peers: T): T {
+  if (peers === "any" || peers === "node-only") return peers;
+  throw new LockOptionsError({ option: "peers", value: peers, expected: "any or node-only" });
 }
 
 export function checkYieldToPollersEveryMs(everyMs: number | undefined): number | undefined {

@@ -17,7 +17,7 @@ export const hasPhpLock: boolean = (() => {
 })();
 
 export interface PhpRequest {
-  readonly do: "acquire" | "acquireRead" | "refresh" | "release" | "isAcquired" | "token" | "adopt" | "count";
+  readonly do: "acquire" | "wait" | "acquireRead" | "refresh" | "release" | "isAcquired" | "token" | "adopt" | "count";
   readonly lock: string;
   /** In seconds, as PHP has it. */
   readonly ttl?: number;

@@ -37,6 +37,10 @@ local standing = redis.pcall('ZSCORE', queue, self)
 local lined = redis.pcall('ZCARD', queue)
 if type(lined) == 'number' and lined > 0 then
   redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+  -- The lock may be reserved for the caller: see hand-over.ts.
+  if redis.pcall('ZREM', KEYS[1], self, other) == 1 then
+    redis.call('ZREM', KEYS[1], '__write__')
+  end
   local own = redis.pcall('ZSCORE', KEYS[1], ARGV[1])
   local free
   if shared then

@@ -14,6 +14,10 @@ export const leaveScript: Script = defineScript(
   `
 local self = ''
 redis.pcall('ZREM', queue, ARGV[1], ARGV[2])
+-- The lock may be reserved for the caller: see hand-over.ts.
+if redis.pcall('ZREM', KEYS[1], ARGV[1], ARGV[2]) == 1 then
+  redis.call('ZREM', KEYS[1], '__write__')
+end
 if redis.call('EXISTS', KEYS[1]) == 0 then
 ${PASS_TURN}
 end

@@ -1,6 +1,6 @@
 <?php
 // A process that locks with symfony/lock, told what to do by lines of JSON on standard input, one answer line for each:
-// {"do": "acquire"|"refresh"|"release"|"isAcquired"|"token"|"adopt"|"count", "lock": <resource>, "ttl"?: seconds, …}
+// {"do": "acquire"|"wait"|"refresh"|"release"|"isAcquired"|"token"|"adopt"|"count", "lock": <resource>, "ttl"?: seconds, …}
 
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Key;
@@ -24,6 +24,7 @@ while (($line = fgets(STDIN)) !== false) {
     try {
         $answer = match ($request['do']) {
             'acquire' => $lock->acquire(),
+            'wait' => $lock->acquire(true),
             'acquireRead' => $lock->acquireRead(),
             'refresh' => $lock->refresh($request['ttl']),
             'release' => $lock->release(),

@@ -1,0 +1,29 @@
+import type { KeyRequest, StoreOperation } from "@ota/lock-core";
+import type { RedisClient } from "./redis-client.ts";
+import type { Script, ScriptCall } from "./script.ts";
+
+/** What every request may say. */
+export interface Asking extends KeyRequest {
+  readonly owner?: string;
+  readonly fencing?: boolean | undefined;
+}
+
+/** One request to run a script, and how its reply is read. */
+export interface Asked<T> {
+  readonly operation: StoreOperation;
+  readonly script: Script;
+  readonly args: readonly string[];
+  readonly read: (reply: unknown) => T;
+  /** By default the current one. */
+  readonly client?: RedisClient;
+  /** By default the lock's, and its fence counter's when a token is asked for. */
+  readonly keys?: ScriptCall["keys"];
+}
+
+/** One request to run a script that may grant the lock. The owner token and the TTL come before `args`. */
+export interface AskedGrant {
+  readonly client: RedisClient;
+  readonly script: Script;
+  readonly keys: ScriptCall["keys"];
+  readonly args: readonly string[];
+}
