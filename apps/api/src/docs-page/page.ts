@@ -11,7 +11,7 @@ import { STYLE } from "./style.ts";
 export function docsPage(document: OpenApiDocument): string {
   const operations = operationsOf(document);
   const groups = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "Other")];
-  const schemas = (document.components?.schemas ?? {}) as NamedSchemas;
+  const schemas = sorted((document.components?.schemas ?? {}) as NamedSchemas);
   const { title, version, description = "" } = document.info;
   const server = document.servers?.[0]?.url ?? "";
   return `<!doctype html>\n${
@@ -84,4 +84,8 @@ function navigation(
 
 function anchor(tag: string): string {
   return `tag-${tag.toLowerCase().replaceAll(" ", "-")}`;
+}
+
+function sorted(schemas: NamedSchemas): NamedSchemas {
+  return Object.fromEntries(Object.entries(schemas).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -46,8 +46,12 @@ export function resolve(schema: JsonSchema, schemas: NamedSchemas): JsonSchema {
   return schema.$ref === undefined ? schema : (schemas[refName(schema.$ref)] ?? schema);
 }
 
-/** What a schema describes: a table for an object, else its type in a line. */
+/** What a schema describes: a table for an object, one for each kind of object, else its type in a line. */
 export function schemaView(schema: JsonSchema): Html {
+  const kinds = kindsOf(schema);
+  if (kinds !== undefined) {
+    return html`${kinds.map((kind, index) => html`${index === 0 ? undefined : html`<h4>or</h4>`}${schemaView(kind)}`)}`;
+  }
   const fields = fieldsOf(schema);
   if (fields !== undefined && fields.length > 0) return fieldTable(fields);
   return html`<p>${typeOf(schema)} ${describe(schema)}</p>`;
@@ -69,12 +73,31 @@ function describe(schema: JsonSchema, description = schema.description): Content
   return [description === undefined ? undefined : html`<div>${inline(description)}</div>`, limits(schema)];
 }
 
-/** The fields of an object, of the objects in a list, or of the one object that may be null. */
+/** The fields of an object, of the objects in a list, of the one object that may be null, or of all kinds together. */
 function fieldsOf(schema: JsonSchema): Field[] | undefined {
+  const kinds = kindsOf(schema);
+  if (kinds !== undefined) return mergedFields(kinds);
   const object = schema.items ?? onlyVariant(schema) ?? schema;
   if (object.properties === undefined) return undefined;
   const required = new Set(object.required);
   return Object.entries(object.properties).map(([name, schema]) => ({ name, schema, required: required.has(name) }));
+}
+
+/** The kinds of object that a value may be, where there are several. */
+function kindsOf(schema: JsonSchema): readonly JsonSchema[] | undefined {
+  const variants = variantsOf(schema) ?? [];
+  return variants.length > 1 && variants.every(({ properties }) => properties !== undefined) ? variants : undefined;
+}
+
+/** A field is required where every kind requires it; where kinds differ in it, it is any of theirs. */
+function mergedFields(kinds: readonly JsonSchema[]): Field[] {
+  const fields = kinds.flatMap((kind) => fieldsOf(kind) ?? []);
+  return [...Map.groupBy(fields, ({ name }) => name)].map(([name, same]) => {
+    const schemas = [...new Map(same.map(({ schema }) => [JSON.stringify(schema), schema])).values()];
+    const [only = {}] = schemas;
+    const required = same.length === kinds.length && same.every((field) => field.required);
+    return { name, required, schema: schemas.length === 1 ? only : { anyOf: schemas } };
+  });
 }
 
 function isList(schema: JsonSchema): boolean {
@@ -102,6 +125,7 @@ function typeWords(schema: JsonSchema): Content {
     return html`<a href="#schema-${name}">${name}</a>`;
   }
   const variants = variantsOf(schema);
+  if (kindsOf(schema) !== undefined) return "object";
   if (variants !== undefined) return variants.map((variant, index) => [index === 0 ? "" : " or ", typeWords(variant)]);
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (schema.enum !== undefined) return separated(schema.enum.map((value) => html`<code>${String(value)}</code>`));
@@ -122,14 +146,18 @@ function limits(schema: JsonSchema): Html | undefined {
   const { minimum, maximum, minLength, maxLength, pattern, default: standard } = schema;
   const example = schema.example ?? schema.examples?.[0];
   const words: Content[] = [
-    minimum === undefined ? undefined : `at least ${minimum}`,
-    maximum === undefined ? undefined : `at most ${maximum}`,
-    minLength === undefined ? undefined : `at least ${minLength} characters`,
-    maxLength === undefined ? undefined : `at most ${maxLength} characters`,
+    span(minimum, maximum),
+    minLength === undefined && maxLength === undefined ? undefined : `${span(minLength, maxLength)} characters`,
     pattern === undefined ? undefined : html`matches <code>${pattern}</code>`,
     standard === undefined ? undefined : html`default <code>${JSON.stringify(standard)}</code>`,
     example === undefined ? undefined : html`for example <code>${String(example)}</code>`,
   ].filter((word) => word !== undefined);
   if (words.length === 0) return undefined;
   return html`<small>${words.map((word, index) => [index === 0 ? "" : " · ", word])}</small>`;
+}
+
+function span(least: number | undefined, most: number | undefined): string | undefined {
+  if (least !== undefined && most !== undefined) return `${least} to ${most}`;
+  if (least !== undefined) return `at least ${least}`;
+  return most === undefined ? undefined : `at most ${most}`;
 }

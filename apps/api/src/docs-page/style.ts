@@ -45,12 +45,13 @@ tr:first-child > * { border-top: 0; }
 th { width: 16rem; }
 th small { margin-left: 0.5rem; }
 td small { display: block; }
+td p { margin: 0; }
 tr:target > * { background: var(--wash); }
 .type { color: var(--soft); }
 pre { margin: 0.5rem 0; padding: 0.75rem 1rem; overflow-x: auto; background: var(--wash); border: 1px solid var(--line); border-radius: 6px; }
 details { margin: 0.4rem 0; }
 summary { cursor: pointer; }
-details > :not(summary) { margin-left: 1.1rem; }
+details > :not(summary) { width: calc(100% - 1.1rem); margin-left: 1.1rem; }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: 1rem; background: var(--paper); padding: 0.5rem; }
 @media (max-width: 60rem) {
