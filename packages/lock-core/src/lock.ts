@@ -13,7 +13,7 @@ import {
   type WaitOptions,
 } from "./options.ts";
 import { createOwnerToken } from "./owner-token.ts";
-import type { AcquireRequest, AcquireResult, OwnedKey } from "./store.ts";
+import type { AcquireRequest, AcquireResult, LockMode, OwnedKey } from "./store.ts";
 import { type WaitResult, waitFor } from "./wait.ts";
 import { Waiter } from "./waiter.ts";
 
@@ -110,7 +110,8 @@ export class Lock {
     if (signal?.aborted) throw signal.reason;
     const { store, clock, fencing } = this.#context;
     const owner = createOwnerToken();
-    const waiter = new Waiter({ key: this.key, owner, ttlMs: this.#ttlMs(maxHoldMs), mode, fencing }, clock);
+    const asked = { key: this.key, owner, ttlMs: this.#ttlMs(maxHoldMs), mode: this.#storeMode(mode), fencing };
+    const waiter = new Waiter(asked, clock);
     const queue = store.queues.join(this.key, waiter);
     let lease: Lease | undefined;
     try {
@@ -128,6 +129,14 @@ export class Lock {
     }
   }
 
+  /**
+   * The mode to ask for. A store without shared locks is not asked for them even where it passes requests on to one that
+   * has: what it granted could not be told from an exclusive lease.
+   */
+  #storeMode(mode: LockMode | undefined): LockMode | undefined {
+    return this.#context.store.sharesLocks ? mode : undefined;
+  }
+
   #ttlMs(maxHoldMs = this.#context.hold.maxHoldMs): number {
     return Math.min(this.#context.ttlMs, maxHoldMs);
   }
@@ -143,7 +152,7 @@ export class Lock {
     const ttlMs = this.#ttlMs(maxHoldMs);
     const owned: OwnedKey = { key: this.key, owner };
     const askedAt = clock.now();
-    const answer = ask({ ...owned, ttlMs, mode, fencing });
+    const answer = ask({ ...owned, ttlMs, mode: this.#storeMode(mode), fencing });
     let result: Answer;
     try {
       result = await untilAborted(answer, signal);
@@ -167,9 +176,9 @@ export class Lock {
       const reason = `its grant took ${Math.round(answeredAt - sentAt)} ms, longer than the lease of ${Math.floor(validityMs)} ms lasts. Give the lock a longer ttlMs.`;
       throw new LockStoreError({ key: this.key, store: store.name, operation: "acquire", reason });
     }
-    const shared = mode === "shared" && store.sharesLocks;
+    const grantedMode = this.#storeMode(mode) ?? "exclusive";
     this.#debug(
-      mode === "shared" && !shared
+      mode === "shared" && grantedMode === "exclusive"
         ? "The store has no shared locks: the lock was acquired exclusively."
         : "The lock was acquired.",
     );
@@ -179,7 +188,7 @@ export class Lock {
       context: isOwnHold ? { ...this.#context, hold: { autoExtend, maxHoldMs } } : this.#context,
       sentAt,
       deadline,
-      mode: shared ? "shared" : "exclusive",
+      mode: grantedMode,
       fencingToken,
     });
   }

@@ -1,16 +1,24 @@
 import {
   type AcquireRequest,
   type AcquireResult,
+  type DemoteOutcome,
   type ExtendOutcome,
   type ExtendRequest,
+  type FencingStore,
+  type InspectableStore,
+  type KeyRequest,
   LockFactory,
   type LockFactoryOptions,
+  type LockSnapshot,
   type LockStore,
   type Logger,
   MemoryState,
   MemoryStore,
   type OwnedKey,
+  type PromoteRequest,
+  type PromoteResult,
   type ReleaseOutcome,
+  type SharedLockStore,
   type StoreOperation,
   type StoreReach,
 } from "@ota/lock-core";
@@ -73,6 +81,37 @@ export class ObservedStore implements LockStore {
   }
 }
 
+/** An observed store with every capability, whose leases can be handed over. */
+export class ObservedFullStore extends ObservedStore implements SharedLockStore, FencingStore, InspectableStore {
+  override readonly reach: StoreReach = "shared";
+  readonly #store: MemoryStore;
+
+  constructor(store: MemoryStore) {
+    super(store);
+    this.#store = store;
+  }
+
+  promote(request: PromoteRequest): Promise<PromoteResult> {
+    return this.passing("promote", request, () => this.#store.promote(request));
+  }
+
+  demote(request: ExtendRequest): Promise<DemoteOutcome> {
+    return this.passing("demote", request, () => this.#store.demote(request));
+  }
+
+  checkFencing(key: string): void {
+    this.#store.checkFencing(key);
+  }
+
+  inspect(request: KeyRequest): Promise<LockSnapshot> {
+    return this.passing("inspect", { owner: "", ...request }, () => this.#store.inspect(request));
+  }
+
+  forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
+    return this.passing("forceRelease", { owner: "", ...request }, () => this.#store.forceRelease(request));
+  }
+}
+
 export interface LogLine {
   readonly level: keyof Logger;
   readonly message: string;
@@ -81,9 +120,21 @@ export interface LogLine {
 
 /** A world of its own for one test: a clock, a store on it, locks on the store, another client's store, and the log. */
 export function setUp(options: LockFactoryOptions = {}) {
+  return setUpOn(ObservedStore, options);
+}
+
+/** The same on a store with every capability. */
+export function setUpFull(options: LockFactoryOptions = {}) {
+  return setUpOn(ObservedFullStore, options);
+}
+
+function setUpOn<Store extends ObservedStore>(
+  StoreClass: new (store: MemoryStore) => Store,
+  options: LockFactoryOptions,
+) {
   const clock = new ManualClock();
   const state = new MemoryState({ clock });
-  const store = new ObservedStore(new MemoryStore({ state }));
+  const store = new StoreClass(new MemoryStore({ state }));
   const log: LogLine[] = [];
   const noteAs = (level: keyof Logger) => (fields: LogLine["fields"], message: string) => {
     log.push({ level, message, fields });
