@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import { LockStoreError } from "@ota/lock-core";
+import { LockFactory, LockStoreError } from "@ota/lock-core";
 import { hasRedis, type RedisServer, startRedis } from "@ota/testkit";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisStore } from "../src/index.ts";
-import { connect, newOwner } from "./support.ts";
+import { connect, newOwner, pause, until } from "./support.ts";
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 const [, rules = ""] = /^user locks (.*)$/m.exec(readme) ?? [];
@@ -55,6 +55,31 @@ describe.skipIf(!hasRedis)("the ACL line of the README", () => {
     await exerciseAs("locks");
   });
 
+  /** Waits behind somebody else's lease as the user, and gives the kind of name that it stands in line by, once it has it. */
+  async function kindInLineAs(user: string): Promise<string> {
+    await admin.flushall();
+    const redis = await connect(server.url, { username: user, password: "password" });
+    const store = new RedisStore(redis, { keyPrefix: "ota:" });
+    const lock = new LockFactory(store).createLock("k");
+    const lease = await lock.acquire();
+    const inLine = async () => (await admin.zrange("ota:{ota:k}:queue", 0, -1)).map((name) => name.charAt(0));
+    const waiting = new LockFactory(new RedisStore(redis, { keyPrefix: "ota:" })).createLock("k").acquire();
+    await until(async () => (await inLine()).length === 1);
+    await pause(500);
+    const [kind = "none"] = await inLine();
+    await lease.release();
+    await (await waiting).release();
+    redis.disconnect();
+    return kind;
+  }
+
+  it("lets waiters be woken, and is enough to poll without its part for messages", async () => {
+    expect(await kindInLineAs("locks")).toBe("+");
+    const silent = rules.split(" ").filter((rule) => rule !== "+subscribe" && rule !== "+publish" && rule !== "&ota:*");
+    await admin.acl("SETUSER", "silent", "reset", ...silent);
+    expect(await kindInLineAs("silent")).toBe("-");
+  });
+
   it("lets the user at no other key", async () => {
     const redis = await connect(server.url, { username: "locks", password: "password" });
     const error = await new RedisStore(redis).isHeld({ key: "other", owner }).catch((reason: unknown) => reason);
@@ -63,7 +88,8 @@ describe.skipIf(!hasRedis)("the ACL line of the README", () => {
   });
 
   // INFO is not for the store but for the ready check of ioredis, which warns without it and goes on.
-  it.each(commands.filter((command) => command !== "+info"))("has nothing to spare: %s is needed", async (command) => {
+  const optional = ["+info", "+publish", "+subscribe"];
+  it.each(commands.filter((command) => !optional.includes(command)))("has nothing to spare: %s is needed", async (command) => {
     await admin.acl("SETUSER", "fewer", "reset", ...rules.split(" ").filter((rule) => rule !== command));
     await expect(exerciseAs("fewer")).rejects.toBeInstanceOf(LockStoreError);
   });

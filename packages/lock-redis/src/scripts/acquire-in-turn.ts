@@ -62,7 +62,9 @@ end
 local answer = attempt({ KEYS[1], KEYS[3] })
 if answer == 0 then
 ${JOIN}
-  return { 0, redis.call('PTTL', KEYS[1]) }
+  local last = redis.pcall('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+  local ends = tonumber(last[2])
+  return { 0, ends and ends < 9007199254740992 and math.ceil(ends - now) or -1 }
 end
 if answer == 1 or answer[1] == 1 then
   if lined ~= 0 then

@@ -18,7 +18,7 @@ redis.pcall('ZREM', queue, ARGV[1], ARGV[2])
 if redis.pcall('ZREM', KEYS[1], ARGV[1], ARGV[2]) == 1 then
   redis.call('ZREM', KEYS[1], '__write__')
 end
-if redis.call('EXISTS', KEYS[1]) == 0 then
+if redis.pcall('ZCARD', KEYS[1]) == 0 then
 ${PASS_TURN}
 end
 return 1

@@ -35,7 +35,7 @@ redis.pcall('ZADD', queue, string.format('%.0f', since), self)
 if yieldUs > 0 then
   redis.pcall('ZADD', queue, 'NX', string.format('%.0f', us + yieldUs), '!')
 end
-redis.pcall('PEXPIRE', queue, 60000)
+redis.pcall('PEXPIREAT', queue, string.format('%.0f', now + 60000))
 `;
 
 /**
@@ -71,7 +71,8 @@ while true do
     elseif kind == '-' then
       lasts = 200000
     elseif member ~= self then
-      there = redis.call(kind == '*' and 'SPUBLISH' or 'PUBLISH', string.sub(member, 2), KEYS[1]) > 0
+      local heard = redis.pcall(kind == '*' and 'SPUBLISH' or 'PUBLISH', string.sub(member, 2), KEYS[1])
+      there = heard ~= 0 -- Where the user may not publish, it has to find out by asking.
     end
     if there then
       turn, turnEnds = member, us + lasts
