@@ -56,6 +56,10 @@ const answerSchema = z
     z.object({
       decision: z.literal("none"),
       reason: z.enum(NONE_REASONS),
+      stopping: z.object({ id: attemptIdSchema, number: z.int() }).optional().meta({
+        description:
+          "An attempt that the device is to stop, if it can: it reports `cancelled`, or `cancel_rejected` where it cannot.",
+      }),
       device: deviceSchema,
       pollAfterSeconds,
     }),

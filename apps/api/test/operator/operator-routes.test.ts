@@ -99,6 +99,25 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
       expect([again.status, again.body.code]).toEqual([409, "INVALID_STATE"]);
     });
 
+    test("withdrawn in the middle of a download, the device is told to stop, and fetches no further byte", async () => {
+      const product = await aProduct(api);
+      const device = await aDevice(api, { product });
+      const { id } = await aFirmware(api, { product });
+      const { attempt } = (await device.call("POST", "/v1/check")).body;
+      const report = (state: string) => device.call("POST", `/v1/attempts/${attempt.id}/reports`, { json: { state } });
+      await report("downloading");
+      await api.operator("POST", `/v1/firmware/${id}/withdraw`);
+
+      expect((await device.call("GET", `/v1/firmware/${id}/artifact`)).status).toBe(404);
+      const told = (await device.call("POST", "/v1/check")).body;
+      expect(told).toMatchObject({ decision: "none", stopping: { id: attempt.id, number: 1 } });
+      expect((await report("cancelled")).body).toEqual({
+        attempt: { id: attempt.id, state: "cancelled" },
+        effect: "moved",
+      });
+      expect((await device.call("POST", "/v1/check")).body).not.toHaveProperty("stopping");
+    });
+
     test("a release to another channel reaches that channel's devices alone", async () => {
       const product = await aProduct(api);
       const [stable, beta] = [await aDevice(api, { product }), await aDevice(api, { product, channel: "beta" })];
