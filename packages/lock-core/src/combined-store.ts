@@ -1,7 +1,14 @@
 import type { CheckedStore } from "./checked-store.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { CombinedPart } from "./combined-part.ts";
-import { type LockError, LockOptionsError, LockQuorumError, type StoreOperation, type StoreVote } from "./errors.ts";
+import {
+  isStoreFault,
+  type LockError,
+  LockOptionsError,
+  LockQuorumError,
+  type StoreOperation,
+  type StoreVote,
+} from "./errors.ts";
 import { type CombinedStoreOptions, checkCombinedOptions, checkStore } from "./options.ts";
 import { isOwnerToken } from "./owner-token.ts";
 import { byQuorum, FAULT, type Poll, poll, type Tally } from "./quorum.ts";
@@ -245,8 +252,4 @@ type PromotionDecision = PromoteResult["outcome"] | typeof FAULT;
 
 function whenAllVoted({ pending }: Tally): true | undefined {
   return pending === 0 ? true : undefined;
-}
-
-function isStoreFault({ code }: LockError): boolean {
-  return code === "LOCK_STORE_FAULT" || code === "LOCK_QUORUM";
 }

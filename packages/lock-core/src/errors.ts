@@ -35,6 +35,11 @@ export function isLockError(error: unknown): error is LockError {
   return error instanceof LockError || (error instanceof Error && "code" in error && /^LOCK_/.test(String(error.code)));
 }
 
+/** Whether an error says that a store, or too many of several, failed: a `LockStoreError` from whichever copy. */
+export function isStoreFault(error: unknown): error is LockStoreError {
+  return isLockError(error) && (error.code === "LOCK_STORE_FAULT" || error.code === "LOCK_QUORUM");
+}
+
 /** Waiting ended without a grant: at each attempt somebody else held the key. Retrying later is the remedy. */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";

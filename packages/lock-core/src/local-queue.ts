@@ -1,5 +1,5 @@
 import type { CheckedStore } from "./checked-store.ts";
-import { isLockError } from "./errors.ts";
+import { isStoreFault } from "./errors.ts";
 import type { AcquireRequest, AcquireResult, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
 import type { WaitPlace } from "./wait-queue.ts";
 import type { Waiter } from "./waiter.ts";
@@ -76,7 +76,7 @@ export class LocalQueue {
 
   /** The fault of a store ends every wait that depends on it, as it would if each waiter asked. */
   #fail(asker: Waiter, fault: unknown): void {
-    if (!(isLockError(fault) && fault.code === "LOCK_STORE_FAULT")) return;
+    if (!isStoreFault(fault)) return;
     for (const waiter of this.#waiters) if (waiter !== asker) waiter.fail(fault);
   }
 

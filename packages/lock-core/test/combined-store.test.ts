@@ -237,6 +237,17 @@ describe("CombinedStore.acquire", () => {
   });
 });
 
+test("a quorum that is not to be had ends every wait on the key", async () => {
+  const { combined, part, clock, occupy } = setUp(3);
+  await occupy(0, 1);
+  const lock = new LockFactory(combined, { clock }).createLock("k");
+  const waits = Promise.allSettled([lock.acquire(), lock.acquire()]);
+  await clock.advance(0);
+  for (const index of [0, 1]) part(index).detour("acquire", { before: failing() });
+  await clock.advance(200);
+  expect(await waits).toMatchObject([{ reason: { code: "LOCK_QUORUM" } }, { reason: { code: "LOCK_QUORUM" } }]);
+});
+
 describe("a lease of a CombinedStore", () => {
   test("counts on its TTL less what clocks may drift, from before the request left", async () => {
     const { combined, part, clock } = setUp(3);

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
-import { isLockError, type LockErrorCode } from "../../errors.ts";
+import { isLockError, isStoreFault, type LockErrorCode } from "../../errors.ts";
 import type { LockStore, OwnedKey } from "../../store.ts";
 import type { CaseDefinition } from "../contract-case.ts";
 import { expectHeld, freshOwner, grant, refuse } from "./asking.ts";
-
-const FAULT = "LOCK_STORE_FAULT";
 
 /** How long a backend may take to be reachable again once its fault is over. */
 const RECOVERY_MS = 15_000;
@@ -113,7 +111,7 @@ async function expectCode(code: LockErrorCode, ask: () => Promise<unknown>): Pro
   try {
     answer = await ask();
   } catch (error) {
-    const isExpected = isLockError(error) && (error.code === code || (code === FAULT && error.code === "LOCK_QUORUM"));
+    const isExpected = code === "LOCK_STORE_FAULT" ? isStoreFault(error) : isLockError(error) && error.code === code;
     assert.ok(isExpected, `${code} was expected, but thrown was ${String(error)}`);
     return;
   }
