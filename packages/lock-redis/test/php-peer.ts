@@ -17,22 +17,45 @@ export const hasPhpLock: boolean = (() => {
 })();
 
 export interface PhpRequest {
-  readonly do: "acquire" | "wait" | "acquireRead" | "refresh" | "release" | "isAcquired" | "token" | "adopt" | "count";
+  readonly do:
+    | "acquire"
+    | "wait"
+    | "acquireRead"
+    | "save"
+    | "saveRead"
+    | "refresh"
+    | "release"
+    | "isAcquired"
+    | "token"
+    | "adopt"
+    | "write"
+    | "read"
+    | "writeMany"
+    | "count"
+    | "countByPromotion"
+    | "look";
   readonly lock: string;
+  /** The holder's name in the PHP process, where one process is to have several of a lock. */
+  readonly as?: string;
   /** In seconds, as PHP has it. */
   readonly ttl?: number;
   readonly token?: string;
+  /** A serialised Key in base64. */
+  readonly text?: string;
+  readonly encoding?: "native" | "plain" | "json";
   readonly counter?: string;
   readonly times?: number;
 }
 
-/** A PHP process that locks on the same Redis with symfony/lock. */
+/** A PHP process that locks on the same Redis with symfony/lock; on several servers at once with its CombinedStore. */
 export class PhpPeer {
   readonly #process: ChildProcess;
   readonly #answers: AsyncIterator<string>;
 
-  constructor(server: { readonly port: number }) {
-    this.#process = spawn("php", [PEER, String(server.port)], { stdio: ["pipe", "pipe", "inherit"] });
+  constructor(...servers: readonly { readonly port: number }[]) {
+    this.#process = spawn("php", [PEER, ...servers.map(({ port }) => String(port))], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     if (this.#process.stdout === null) throw new Error("php has no standard output");
     this.#answers = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }

@@ -1,60 +1,59 @@
 <?php
-// A process that locks with symfony/lock, told what to do by lines of JSON on standard input, one answer line for each:
-// {"do": "acquire"|"wait"|"refresh"|"release"|"isAcquired"|"token"|"adopt"|"count", "lock": <resource>, "ttl"?: seconds, …}
+// A process that locks with symfony/lock, on the Redis servers whose ports are its arguments: on one by its RedisStore, on
+// several by its CombinedStore. It is told what to do by lines of JSON on standard input, one answer line for each:
+// {"do": …, "lock": <resource>, "as"?: <holder, where a lock has several>, "ttl"?: seconds, …}
 
 use Symfony\Component\Lock\Exception\LockConflictedException;
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\Lock;
+use Symfony\Component\Lock\Store\CombinedStore;
 use Symfony\Component\Lock\Store\RedisStore;
+use Symfony\Component\Lock\Strategy\ConsensusStrategy;
 
 require 'Symfony/Component/Lock/autoload.php';
+require __DIR__.'/keys.php';
+require __DIR__.'/work.php';
 
-$redis = new Redis();
-$redis->connect('127.0.0.1', (int) $argv[1]);
-$store = new RedisStore($redis);
+$clients = array_map(function (string $port): Redis {
+    $redis = new Redis();
+    $redis->connect('127.0.0.1', (int) $port);
+
+    return $redis;
+}, array_slice($argv, 1));
+$redis = $clients[0];
+$stores = array_map(fn (Redis $client) => new RedisStore($client), $clients);
+$store = count($stores) > 1 ? new CombinedStore($stores, new ConsensusStrategy()) : $stores[0];
 $keys = [];
-$locks = [];
 
 while (($line = fgets(STDIN)) !== false) {
     $request = json_decode($line, true);
-    $name = $request['lock'];
-    $keys[$name] ??= new Key($name);
-    $locks[$name] ??= new Lock($keys[$name], $store, $request['ttl'] ?? 10.0, false);
-    $lock = $locks[$name];
+    $holder = ($request['as'] ?? '').'@'.$request['lock'];
+    $keys[$holder] ??= new Key($request['lock']);
+    $key = $keys[$holder];
+    $lock = new Lock($key, $store, $request['ttl'] ?? 10.0, false);
     try {
         $answer = match ($request['do']) {
             'acquire' => $lock->acquire(),
             'wait' => $lock->acquire(true),
             'acquireRead' => $lock->acquireRead(),
+            'save' => $store->save($key),
+            'saveRead' => $store->saveRead($key),
             'refresh' => $lock->refresh($request['ttl']),
             'release' => $lock->release(),
             'isAcquired' => $lock->isAcquired(),
-            'token' => $keys[$name]->getState(RedisStore::class),
-            'adopt' => $keys[$name]->setState(RedisStore::class, $request['token']),
+            'token' => $key->getState(RedisStore::class),
+            'adopt' => $key->setState(RedisStore::class, $request['token']),
+            'write' => write_key($key, $request['encoding']),
+            'read' => describe_key($keys[$holder] = read_key($request['text'], $request['encoding'])),
+            'writeMany' => write_many($request['times']),
             'count' => count_up($redis, $lock, $request['counter'], $request['times']),
+            'countByPromotion' => count_by_promotion($redis, $lock, $request['counter'], $request['times']),
+            'look' => look($redis, $lock, $request['counter'], $request['times']),
         };
     } catch (LockConflictedException) {
         $answer = 'conflicted';
     } catch (Throwable $error) {
         $answer = get_class($error).': '.$error->getMessage();
     }
-    echo json_encode($answer), "\n";
-}
-
-/** Reads, waits and writes back under the lock: two holders at once would lose a count. */
-function count_up(Redis $redis, Lock $lock, string $counter, int $times): int
-{
-    for ($done = 0; $done < $times;) {
-        if (!$lock->acquire()) {
-            usleep(random_int(200, 2000));
-            continue;
-        }
-        $value = (int) $redis->get($counter);
-        usleep(200);
-        $redis->set($counter, $value + 1);
-        $lock->release();
-        ++$done;
-    }
-
-    return $done;
+    echo json_encode($answer, JSON_THROW_ON_ERROR), "\n";
 }
