@@ -20,7 +20,8 @@ This page is made from the source (\`pnpm --filter @ota/api configuration-page\`
 `;
 
 function entryOf(name: string, variable: Variable): string {
-  const fallback = variable.default === undefined ? variable.defaultText : `\`${variable.default}\``;
+  const { default: text, defaultText } = variable;
+  const fallback = text === undefined ? defaultText : text === "" ? "empty" : `\`${text}\``;
   return [
     `### \`${name}\``,
     "",
@@ -40,7 +41,7 @@ export function helpText(): string {
       .filter(([, variable]) => variable.group === group)
       .map(
         ([name, { accepts, default: text, defaultText }]) =>
-          `  ${name.padEnd(34)}${accepts}; default: ${text ?? defaultText}`,
+          `  ${name.padEnd(34)}${accepts}; default: ${(text ?? defaultText) || "empty"}`,
       ),
     "",
   ]);

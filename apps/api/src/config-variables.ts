@@ -165,10 +165,11 @@ export const VARIABLES = {
   }),
   LOCK_KEY_PREFIX: variable({
     group: "Locks",
-    about: "What the lock keys begin with. Services that are to exclude each other use the same.",
-    accepts: "1 to 100 printable characters",
-    schema: z.string().regex(/^[!-~]{1,100}$/),
-    default: "ota:check:",
+    about:
+      "Put in front of the lock keys (`ota:check:<device>:<firmware>`), so that several installations can share a Redis.",
+    accepts: "at most 100 printable characters",
+    schema: z.string().regex(/^[!-~]{0,100}$/),
+    default: "",
   }),
   LOCK_TTL_MS: variable({
     group: "Locks",

@@ -43,7 +43,7 @@ function locksOn(
     kind,
     factory,
     async probe() {
-      const lease = await factory.createLock(`${keyPrefix}probe:${randomUUID()}`, { ttlMs: 1000 }).tryAcquire();
+      const lease = await factory.createLock(`${keyPrefix}ota:probe:${randomUUID()}`, { ttlMs: 1000 }).tryAcquire();
       await lease?.release();
     },
     close,

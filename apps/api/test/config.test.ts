@@ -13,7 +13,7 @@ describe("readConfig", () => {
       database: { kind: "embedded", directory: `${process.cwd()}/.data/database` },
       artifacts: { directory: `${process.cwd()}/.data/artifacts` },
       locks: {
-        ...{ redisUrl: undefined, keyPrefix: "ota:check:", ttlMs: 10_000, maxAttempts: 5, retryIntervalMs: 100 },
+        ...{ redisUrl: undefined, keyPrefix: "", ttlMs: 10_000, maxAttempts: 5, retryIntervalMs: 100 },
         ...{ operationTimeoutMs: 250, outage: "proceed", breakerMs: 1000 },
       },
       migrate: "auto",
@@ -107,7 +107,7 @@ describe("the reference of the configuration", () => {
         default: text,
         defaultText,
       } = variable as { default?: string; defaultText?: string } & typeof variable;
-      expect(text ?? defaultText, name).toBeTruthy();
+      expect(text ?? defaultText, name).toBeDefined();
       if (text !== undefined) expect(schema.safeParse(text).success, name).toBe(true);
     }
   });
