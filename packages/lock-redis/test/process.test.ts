@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { hasRedis, type RedisServer, startRedis, startTcpProxy } from "@ota/testkit";
+import { createTestDatabase, hasPostgres, hasRedis, type RedisServer, startRedis, startTcpProxy } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const packageRoot = fileURLToPath(new URL("..", import.meta.url));
@@ -33,8 +33,12 @@ describe.skipIf(!hasRedis)("a process that uses RedisStore", () => {
     await proxy.close();
   });
 
-  it.each(readdirSync(`${packageRoot}/examples`))("example %s runs", async (example) => {
-    const output = await run(`examples/${example}`, { env: { REDIS_URL: server.url } });
+  const examples = readdirSync(`${packageRoot}/examples`);
+  const usesDatabase = (example: string) =>
+    readFileSync(`${packageRoot}/examples/${example}`, "utf8").includes("DATABASE_URL");
+  it.each(examples.filter((example) => hasPostgres || !usesDatabase(example)))("example %s runs", async (example) => {
+    const database = usesDatabase(example) ? { DATABASE_URL: await createTestDatabase() } : {};
+    const output = await run(`examples/${example}`, { env: { REDIS_URL: server.url, ...database } });
     expect(output).toMatch(
       example === "exclusive.ts" ? /held for another \d+ ms\n.*contended\n.*granted\n/ : /: true\n/,
     );
