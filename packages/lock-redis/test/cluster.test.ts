@@ -1,0 +1,185 @@
+import { type Lease, LockFactory, LockStoreError } from "@ota/lock-core";
+import { hasRedis, type RedisCluster, type RedisServer, startRedisCluster } from "@ota/testkit";
+import * as six from "ioredis";
+import * as five from "ioredis-5";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { RedisStore } from "../src/index.ts";
+import { newKey, newOwner, pause, until } from "./support.ts";
+
+const TTL_MS = 20_000;
+
+describe.skipIf(!hasRedis)("RedisStore on a Cluster of three masters with replicas", () => {
+  let cluster: RedisCluster;
+  const clients: { disconnect(): void }[] = [];
+  const stores: RedisStore[] = [];
+
+  const newClient = (library: typeof six | typeof five = six, options = {}) => {
+    const client = new (library.Cluster as typeof six.Cluster)([...cluster.addresses], options);
+    client.on("error", () => {});
+    clients.push(client);
+    return client;
+  };
+  const newStore = (library?: typeof six | typeof five, options = {}) => {
+    const store = new RedisStore(newClient(library), options);
+    stores.push(store);
+    return store;
+  };
+  const factoryOn = (store: RedisStore) =>
+    new LockFactory(store, { ttlMs: TTL_MS, logger: { debug() {}, info() {}, warn() {}, error() {} } });
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster({ replicasPerMaster: 1 });
+  });
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store.close();
+    for (const client of clients.splice(0)) client.disconnect();
+  });
+  afterAll(() => cluster.stop());
+
+  describe.each([
+    ["ioredis 5", five],
+    ["ioredis 6", six],
+  ] as const)("%s", (_name, library) => {
+    it("every operation works on keys of all three masters, fenced and shared ones too", async () => {
+      const [one, two] = [newStore(library), newStore(library, { keyPrefix: "" })];
+      const owners = new Set<number>();
+      for (const key of Array.from({ length: 12 }, newKey)) {
+        owners.add((await cluster.locate(key)).owner.port);
+        const lock = factoryOn(one).createLock(key, { fencing: true });
+        const rival = factoryOn(two).createLock(key, { fencing: true });
+        const lease = await lock.acquire();
+        expect(await rival.tryAcquire()).toBeUndefined();
+        expect(await lease.demote()).toBe("demoted");
+        const reader = (await rival.tryAcquire({ mode: "shared" })) as Lease;
+        expect(reader.fencingToken).toBe(lease.fencingToken);
+        expect(await reader.promote()).toBe("contended");
+        expect(await lease.release()).toBe("released");
+        expect(await reader.promote()).toBe("promoted");
+        expect(reader.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
+        expect((await factoryOn(one).inspect(key)).mode).toBe("exclusive");
+        expect(await reader.release()).toBe("released");
+      }
+      expect(owners.size).toBe(3);
+    });
+
+    it("a waiter is woken by the release: by a message, as it would not ask again for a minute", async () => {
+      const key = newKey();
+      const lease = await factoryOn(newStore(library)).createLock(key).acquire();
+      const waiting = factoryOn(newStore(library)).createLock(key).acquire({ retryDelayMs: 60_000 });
+      const { owner } = await cluster.locate(key);
+      await until(async () => (await owner.cli("PUBSUB", "SHARDCHANNELS")).includes(key));
+      await pause(100); // It asks once more when it hears.
+      await lease.release();
+      await (await waiting).release();
+    });
+  });
+
+  it("the fence counter and the line lie beside their lock, also for keys with a hash tag", async () => {
+    for (const key of [newKey(), `{tag-${newKey()}}:rest`]) {
+      const options = { retryDelayMs: 20, fencing: true };
+      const lease = await factoryOn(newStore()).createLock(key, options).acquire();
+      const waiting = factoryOn(newStore()).createLock(key, options).acquire();
+      const { owner } = await cluster.locate(key);
+      const tag = /\{(.*)\}/.exec(key)?.[1];
+      const companion = tag === undefined ? `{${key}}` : `{${tag}}:${key}`;
+      const kept = async () => (await owner.cli("KEYS", `*${tag ?? key}*`)).split("\n").sort();
+      await until(async () => (await kept()).length === 3);
+      expect(await kept()).toEqual([key, `${companion}:fence`, `${companion}:queue`].sort());
+      await lease.release();
+      await (await waiting).release();
+    }
+  });
+
+  it("operations of one tick on many keys reach all masters", async () => {
+    const store = newStore();
+    const keys = Array.from({ length: 60 }, newKey);
+    const answers = await Promise.all(keys.map((key) => store.acquire({ key, owner: newOwner(), ttlMs: TTL_MS })));
+    expect(answers).toEqual(keys.map(() => ({ outcome: "granted" })));
+  });
+
+  it("a slot that moves to another master in the middle of use gives no wrong answer, and keeps its leases", async () => {
+    const tag = newKey();
+    const { slot, owner, other } = await cluster.locate(tag);
+    const held = { key: `{${tag}}:held`, owner: newOwner() };
+    await newStore().acquire({ ...held, ttlMs: 60_000 });
+    const keys = Array.from({ length: 4 }, (_, index) => `{${tag}}:${index}`);
+    const inside = new Map<string, number>();
+    const tokens = new Map<string, bigint>();
+    const wrong: string[] = [];
+    const errors: unknown[] = [];
+    let grants = 0;
+    let ending = false;
+
+    async function work(store: RedisStore): Promise<void> {
+      const locks = factoryOn(store);
+      for (let round = 0; !ending; round++) {
+        const key = keys[round % keys.length] as string;
+        try {
+          const lease = await locks.createLock(key, { fencing: true, ttlMs: 3_000 }).acquire({ waitTimeoutMs: 3_000 });
+          grants += 1;
+          const holders = (inside.get(key) ?? 0) + 1;
+          inside.set(key, holders);
+          if (holders > 1) wrong.push(`${holders} holders of ${key}`);
+          if ((lease.fencingToken as bigint) <= (tokens.get(key) ?? 0n)) wrong.push(`a token of ${key} went back`);
+          tokens.set(key, lease.fencingToken as bigint);
+          await pause(1);
+          inside.set(key, holders - 1);
+          await lease.release();
+        } catch (error) {
+          errors.push(error);
+          await pause(20);
+        }
+      }
+    }
+    const workers = Promise.all([newStore(), newStore(), newStore(five)].map(work));
+    await until(() => grants > 30);
+    await moveSlot(slot, { from: owner, to: other });
+    const atEnd = grants;
+    await until(() => grants > atEnd + 30);
+    ending = true;
+    await workers;
+
+    expect(wrong).toEqual([]);
+    for (const error of errors) expect(String(error)).toMatch(/^LockStoreError: .*|^LockTimeoutError: /);
+    expect(await newStore().isHeld(held)).toBe(true);
+    expect(await newStore().release(held)).toBe("released");
+    expect(await other.cli("CLUSTER", "COUNTKEYSINSLOT", String(slot))).not.toBe("0");
+  });
+
+  it("a master that is killed is followed by its replica: until then errors, then the locks work again", async () => {
+    const key = newKey();
+    const { owner } = await cluster.locate(key);
+    const store = newStore();
+    const lease = { key, owner: newOwner() };
+    await store.acquire({ ...lease, ttlMs: 60_000 });
+    await owner.cli("WAIT", "1", "1000");
+    await owner.kill();
+    const errors: unknown[] = [];
+    await until(async () => {
+      const held = await store.isHeld(lease).catch((error: unknown) => void errors.push(error));
+      if (held !== undefined) expect(held).toBe(true);
+      return held === true;
+    });
+    expect(errors.length).toBeGreaterThan(0);
+    for (const error of errors) expect(error).toBeInstanceOf(LockStoreError);
+    expect(await store.acquire({ key, owner: newOwner(), ttlMs: TTL_MS })).toEqual({ outcome: "contended" });
+    expect(await store.release(lease)).toBe("released");
+    await owner.restart();
+  });
+});
+
+/** Moves a slot with its keys from one master to another, as redis-cli --cluster reshard does, but slowly. */
+async function moveSlot(slot: number, { from, to }: { readonly from: RedisServer; readonly to: RedisServer }) {
+  const [fromId, toId] = [await from.cli("CLUSTER", "MYID"), await to.cli("CLUSTER", "MYID")];
+  const set = (node: RedisServer, ...state: string[]) => node.cli("CLUSTER", "SETSLOT", String(slot), ...state);
+  expect(await set(to, "IMPORTING", fromId)).toBe("OK");
+  expect(await set(from, "MIGRATING", toId)).toBe("OK");
+  await pause(150);
+  for (;;) {
+    const key = await from.cli("CLUSTER", "GETKEYSINSLOT", String(slot), "1");
+    if (key === "") break;
+    expect(await from.cli("MIGRATE", to.host, String(to.port), key, "0", "1000")).toMatch(/OK|NOKEY/);
+    await pause(10);
+  }
+  for (const node of [to, from]) expect(await set(node, "NODE", toId)).toBe("OK");
+}
