@@ -1,4 +1,4 @@
-import type { LockStore } from "@ota/lock-core";
+import { type LockStore, MemoryState, MemoryStore } from "@ota/lock-core";
 import { type ContractCase, ManualClock, type StoreContractOptions, storeContract } from "@ota/lock-core/testing";
 import { describe, expect, test } from "vitest";
 import { backendMistakes } from "./mistakes/backend.ts";
@@ -12,6 +12,7 @@ import type { FullMistake, Mistake } from "./mistakes/mistake.ts";
 import { ownershipMistakes } from "./mistakes/ownership.ts";
 import { PlainBackend, PlainStore } from "./mistakes/plain-store.ts";
 import { sharedMistakes } from "./mistakes/shared.ts";
+import { type WaitMistake, waitMistakes } from "./mistakes/waiting.ts";
 
 type Contract = () => readonly ContractCase[];
 
@@ -25,12 +26,18 @@ const plainMistakes = [
 const fullMistakes = [...sharedMistakes, ...fencingMistakes, ...inspectionMistakes, ...capabilityMistakes].map(
   ({ name, Store, caughtBy }) => ({ name, contract: () => fullContractOf(Store), caughtBy }),
 );
-const mistakes = [...plainMistakes, ...fullMistakes];
+const lineMistakes = waitMistakes.map(({ name, Store, caughtBy }) => ({
+  name,
+  contract: () => waitContractOf(Store),
+  caughtBy,
+}));
+const mistakes = [...plainMistakes, ...fullMistakes, ...lineMistakes];
 
 describe("the store contract", () => {
   test("finds nothing wrong with a correct store, with or without capabilities", async () => {
     expect(await failingCases(() => contractOf(PlainStore))).toEqual([]);
     expect(await failingCases(() => fullContractOf(FullStore))).toEqual([]);
+    expect(await failingCases(() => waitContractOf(MemoryStore))).toEqual([]);
   });
 
   for (const { name, contract, caughtBy } of mistakes) {
@@ -72,6 +79,24 @@ function fullContractOf(Store: FullMistake["Store"]) {
   });
 }
 
+/** The cases about waiting alone: the rest of these stores is MemoryStore's. */
+function waitContractOf(Store: WaitMistake["Store"]) {
+  const clock = new ManualClock();
+  const state = new MemoryState({ clock });
+  const stores = [new Store({ state }), new Store({ state })] as const;
+  const cases = storeContract({
+    stores: () => stores,
+    claims: ["waiting"],
+    clock,
+    elapse: (ms) => clock.advance(ms),
+    contents: async (key) => {
+      const { holders } = await new MemoryStore({ state }).inspect({ key });
+      return holders.map(({ remainingMs }) => clock.now() + remainingMs);
+    },
+  });
+  return cases.filter(({ rule }) => rule === 30);
+}
+
 function contractOver(
   stores: readonly [LockStore, LockStore],
   { backend, ...options }: Partial<StoreContractOptions> & { readonly backend: PlainBackend | FullBackend },
@@ -94,7 +119,7 @@ function contractOver(
 function allCases(): readonly ContractCase[] {
   const full = fullContractOf(FullStore);
   const ids = new Set(full.map(({ id }) => id));
-  const others = contractOf(PlainStore).filter(({ id }) => !ids.has(id));
+  const others = [...contractOf(PlainStore), ...waitContractOf(MemoryStore)].filter(({ id }) => !ids.has(id));
   return [...full, ...others].sort((one, other) => one.rule - other.rule);
 }
 

@@ -2,7 +2,7 @@ import { MemoryState, MemoryStore } from "@ota/lock-core";
 import { ManualClock, type StoreCapability, storeContract } from "@ota/lock-core/testing";
 import { describe, test } from "vitest";
 
-const claims: readonly StoreCapability[] = ["shared", "fencing", "inspection"];
+const claims: readonly StoreCapability[] = ["shared", "fencing", "inspection", "waiting"];
 
 describe("MemoryStore on Node's clock", () => {
   const state = new MemoryState();

@@ -28,7 +28,7 @@ describe.skipIf(!hasTestRedis)("RedisStore keeps the store contract", () => {
 
   const cases = storeContract({
     stores: () => stores,
-    claims: ["shared", "fencing", "inspection"],
+    claims: ["shared", "fencing", "inspection", "waiting"],
     loseTokens: async (key) => void (await direct.del(`{${key}}:fence`)),
     plantString: async (key) => void (await direct.set(key, "somebody else's")),
     plantOther: async (key) => void (await direct.hset(key, "field", "value")),

@@ -14,7 +14,7 @@ export interface ContractCase {
 }
 
 /** What a store can do beyond the bare contract; each is an interface of `@ota/lock-core` that the store implements. */
-export type StoreCapability = "shared" | "fencing" | "inspection";
+export type StoreCapability = "shared" | "fencing" | "inspection" | "waiting";
 
 /** What the suite has to know about a store and its backend. Only `stores` is required. */
 export interface StoreContractOptions extends Partial<BackendAccess> {
@@ -24,7 +24,8 @@ export interface StoreContractOptions extends Partial<BackendAccess> {
    */
   readonly stores: () => readonly [LockStore, LockStore];
   /**
-   * What the stores can do beyond the bare contract: `SharedLockStore`, `FencingStore`, `InspectableStore`. Each adds its
+   * What the stores can do beyond the bare contract: `SharedLockStore`, `FencingStore`, `InspectableStore`,
+   * `WaitQueueStore`. Each adds its
    * cases; one that a store has and does not claim fails a case.
    * @default none
    */

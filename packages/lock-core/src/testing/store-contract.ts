@@ -10,6 +10,7 @@ import { leaseCases } from "./cases/lease.ts";
 import { modeChangeCases } from "./cases/mode-change.ts";
 import { ownershipCases } from "./cases/ownership.ts";
 import { sharedCases } from "./cases/shared.ts";
+import { waitingCases } from "./cases/waiting.ts";
 import type {
   BackendAccess,
   CaseContext,
@@ -54,6 +55,7 @@ const DEFINITIONS: readonly CaseDefinition[] = [
   ...fencingCases,
   ...inspectionCases,
   ...handOverCases,
+  ...waitingCases,
 ].sort((one, other) => one.rule - other.rule);
 
 const DEFAULT_SHORT_TTL_MS = 250;

@@ -3,7 +3,8 @@ import { LockOptionsError } from "../../errors.ts";
 import { LockFactory } from "../../lock-factory.ts";
 import type { LockStore, OwnedKey } from "../../store.ts";
 import { hasFencing, hasInspection, hasSharedLocks } from "../../store-capabilities.ts";
-import type { CaseDefinition } from "../contract-case.ts";
+import { hasWaitQueue } from "../../wait-queue.ts";
+import type { CaseDefinition, StoreCapability } from "../contract-case.ts";
 import { expectHeld, freshKey, freshOwner, grant, refuse } from "./asking.ts";
 import { silentLogger } from "./silent-logger.ts";
 
@@ -56,9 +57,13 @@ export const capabilityCases: readonly CaseDefinition[] = [
     title: "the store has the capabilities that its test claims, and no other",
     async check({ a, b, claims }) {
       for (const store of [a, b]) {
-        const has = { shared: hasSharedLocks(store), fencing: hasFencing(store), inspection: hasInspection(store) };
-        const claimed = (name: keyof typeof has) => claims.includes(name);
-        const expected = { shared: claimed("shared"), fencing: claimed("fencing"), inspection: claimed("inspection") };
+        const has: readonly (readonly [StoreCapability, boolean])[] = [
+          ["shared", hasSharedLocks(store)],
+          ["fencing", hasFencing(store)],
+          ["inspection", hasInspection(store)],
+          ["waiting", hasWaitQueue(store)],
+        ];
+        const expected = has.map(([name]) => [name, claims.includes(name)]);
         assert.deepEqual(has, expected, "the capabilities of the store, and the claims of its test");
       }
     },
