@@ -12,7 +12,7 @@ export interface AutoExtendContext {
   readonly clock: Clock;
   /** By how much the lease is extended each time. */
   readonly ttlMs: number;
-  /** When the lease ends for good, on the clock: no extension goes beyond, so none is asked for that would be in vain. */
+  /** When the lease ends for good, on the clock: no extension goes beyond, so the one that reaches it is the last. */
   readonly holdEndsAt: number;
   /** Told of each failed extension; another one follows. */
   readonly onFault: (error: unknown) => void;
@@ -22,14 +22,13 @@ export interface AutoExtendContext {
  * Extends a lease in the background until it is stopped, the lease is lost, or its last end is reached.
  *
  * The first request goes out when a third of the TTL is over. After a fault the next one follows, the sooner the less time
- * is left, until the lease has ended by its own clock. There is one request at a time, and a pause before each, so that no
- * TTL, however small, makes it spin. It never rejects, and its timers keep no process alive.
+ * is left, until the lease has ended by its own clock. There is a pause before each request, so that no TTL, however small,
+ * makes it spin. It never rejects, and its timers keep no process alive. The lease stops it when it ends.
  */
 export class AutoExtend {
   readonly #lease: Extendable;
   readonly #context: AutoExtendContext;
   #cancelTimer: CancelTimer | undefined;
-  #isAsking = false;
   #stopped = false;
 
   constructor(lease: Extendable, context: AutoExtendContext) {
@@ -49,7 +48,7 @@ export class AutoExtend {
   }
 
   #schedule(delayMs: number): void {
-    if (this.#stopped || this.#isAsking || this.#isLastEndSet()) return;
+    if (this.#stopped) return;
     this.#cancelTimer?.();
     const wake = (): void => {
       // Only a logger that throws gets as far as this, and there is nobody left to tell.
@@ -60,23 +59,16 @@ export class AutoExtend {
 
   async #wake(): Promise<void> {
     // A timer may fire early, and the lease may have been given more time meanwhile.
-    if (this.#lease.remainingMs() > this.#context.ttlMs * EXTEND_BELOW + EARLY_MS) return this.plan();
-    this.#isAsking = true;
+    const { clock, ttlMs, holdEndsAt } = this.#context;
+    if (this.#lease.remainingMs() > ttlMs * EXTEND_BELOW + EARLY_MS) return this.plan();
+    const isLast = clock.now() + ttlMs >= holdEndsAt;
     try {
-      const outcome = await this.#lease.extend(this.#context.ttlMs);
-      this.#isAsking = false;
-      if (outcome === "extended") this.plan();
-      else this.stop();
+      const outcome = await this.#lease.extend(ttlMs);
+      if (outcome === "extended" && !isLast) this.plan();
     } catch (error) {
-      this.#isAsking = false;
       this.#schedule(Math.min(this.#lease.remainingMs() * RETRY_AFTER, MAX_RETRY_PAUSE_MS));
       if (!this.#stopped) this.#context.onFault(error);
     }
-  }
-
-  #isLastEndSet(): boolean {
-    const { clock, holdEndsAt } = this.#context;
-    return clock.now() + this.#lease.remainingMs() >= holdEndsAt - ROUNDING_MS;
   }
 }
 
@@ -94,5 +86,3 @@ const MIN_PAUSE_MS = 5;
 
 /** Timers may fire up to a millisecond before their time. */
 const EARLY_MS = 2;
-
-const ROUNDING_MS = 0.01;

@@ -81,7 +81,7 @@ export class Lease implements AsyncDisposable {
     this.#deadline = Math.min(deadline, this.#holdEndsAt);
     this.#mode = mode;
     this.#fencingToken = fencingToken;
-    if (context.hold.autoExtend) this.#startAutoExtend();
+    if (context.hold.autoExtend && this.#deadline < this.#holdEndsAt) this.#startAutoExtend();
   }
 
   /** The key of the lock. */

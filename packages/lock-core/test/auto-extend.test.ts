@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
+import { CombinedStore, LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deferred, failing, ObservedStore, setUp, stranger } from "./support.ts";
 
@@ -14,6 +14,8 @@ async function setUpLease(options: { readonly maxHoldMs?: number; readonly ttlMs
   world.store.requests.length = 0;
   return { ...world, lease };
 }
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 const unhandled: unknown[] = [];
 const note = (error: unknown) => unhandled.push(error);
@@ -143,12 +145,26 @@ describe("the end of a lease that extends itself", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("comes with maxHoldMs also for the first TTL, and without extending", async () => {
-    const { locks, clock, store } = setUp({ ttlMs: 10_000, maxHoldMs: 99.5 });
-    const lease = await locks.createLock("k").tryAcquire();
-    expect(store.requests).toMatchObject([{ operation: "acquire", ttlMs: 100 }]);
-    await clock.advance(100);
+  test("comes with maxHoldMs without a burst of requests before, also where clocks may drift", async () => {
+    const { clock, store } = setUp();
+    const combined = new CombinedStore([store], { clock });
+    const locks = new LockFactory(combined, { clock, ttlMs: 900, logger: silent });
+    const lease = await locks.createLock("k").tryAcquire({ autoExtend: true, maxHoldMs: 2_000 });
+    await clock.advance(1_950);
+    expect(lease?.status).toBe("held");
+    await clock.advance(50);
     expect(lease?.status).toBe("lost");
+    expect(store.operations.filter((operation) => operation === "extend").length).toBeLessThanOrEqual(6);
+  });
+
+  test("comes with maxHoldMs also for the first TTL, when nothing is there to be extended", async () => {
+    for (const autoExtend of [false, true]) {
+      const { locks, clock, store } = setUp({ ttlMs: 10_000, maxHoldMs: 99.5, autoExtend });
+      const lease = await locks.createLock("k").tryAcquire();
+      await clock.advance(100);
+      expect(lease?.status).toBe("lost");
+      expect(store.requests).toMatchObject([{ operation: "acquire", ttlMs: 100 }]);
+    }
   });
 
   test("comes with the release, which an extend on its way cannot undo", async () => {
@@ -175,6 +191,8 @@ describe("the end of a lease that extends itself", () => {
     const releasing = lease.release();
     gate.resolve();
     await releasing;
+    await clock.advance(0);
+    expect(clock.pendingTimers).toBe(0);
     await clock.advance(5_000);
     expect(store.operations).toEqual(["extend", "release"]);
     expect(warnings()).toEqual([]);
@@ -183,8 +201,7 @@ describe("the end of a lease that extends itself", () => {
   test("comes when the event loop was blocked past the TTL: it is lost, not revived", async () => {
     const state = new MemoryState();
     const store = new ObservedStore(new MemoryStore({ state }));
-    const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    const locks = new LockFactory(store, { ttlMs: 60, autoExtend: true, logger });
+    const locks = new LockFactory(store, { ttlMs: 60, autoExtend: true, logger: silent });
     const lease = await locks.createLock("k").tryAcquire();
     const { signal } = lease ?? fail();
     block(80);
@@ -200,8 +217,9 @@ describe("the end of a lease that extends itself", () => {
   test("comes when the loop was blocked while an extend was on its way, which is then given back", async () => {
     const state = new MemoryState();
     const store = new ObservedStore(new MemoryStore({ state }));
-    const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    const lease = await new LockFactory(store, { ttlMs: 60, autoExtend: true, logger }).createLock("k").tryAcquire();
+    const lease = await new LockFactory(store, { ttlMs: 60, autoExtend: true, logger: silent })
+      .createLock("k")
+      .tryAcquire();
     store.detour("extend", { after: async () => block(80) });
     await pause(200);
     expect(lease?.status).toBe("lost");
@@ -213,8 +231,7 @@ describe("the end of a lease that extends itself", () => {
 describe("auto-extend with a tiny TTL", () => {
   test.each([1, 2, 5, 7])("never spins: %i ms", async (ttlMs) => {
     const store = new ObservedStore(new MemoryStore());
-    const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    const lock = new LockFactory(store, { ttlMs, autoExtend: true, logger }).createLock("k");
+    const lock = new LockFactory(store, { ttlMs, autoExtend: true, logger: silent }).createLock("k");
     const lease = await lock.tryAcquire();
     await pause(100);
     await lease?.release();

@@ -63,6 +63,7 @@ describe("lease.signal", () => {
     const { lease, clock } = await setUpLease();
     const { signal } = lease;
     await lease.release();
+    expect(clock.pendingTimers).toBe(0);
     await clock.advance(5_000);
     expect(signal.aborted).toBe(false);
 
