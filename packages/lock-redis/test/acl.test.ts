@@ -39,9 +39,18 @@ describe.skipIf(!hasRedis)("the ACL line of the README", () => {
         await store.isHeld(claim);
         await store.release(claim);
       }
+      for (const fencing of [false, true]) {
+        await store.acquire({ ...claim, mode: "shared", fencing });
+        await store.promote({ ...claim, fencing });
+        await store.acquire({ ...claim, fencing });
+        await store.demote(claim);
+      }
+      await store.inspect(claim);
+      await store.forceRelease(claim);
       await admin.set("ota:k", "a string");
       await store.acquire(claim);
       await store.isHeld(claim);
+      await store.inspect(claim);
       await admin.del("ota:k");
       await admin.zadd("ota:k", "+inf", "reader", Date.now() + 60_000, owner);
       await store.release(claim);
@@ -89,8 +98,11 @@ describe.skipIf(!hasRedis)("the ACL line of the README", () => {
 
   // INFO is not for the store but for the ready check of ioredis, which warns without it and goes on.
   const optional = ["+info", "+publish", "+subscribe"];
-  it.each(commands.filter((command) => !optional.includes(command)))("has nothing to spare: %s is needed", async (command) => {
-    await admin.acl("SETUSER", "fewer", "reset", ...rules.split(" ").filter((rule) => rule !== command));
-    await expect(exerciseAs("fewer")).rejects.toBeInstanceOf(LockStoreError);
-  });
+  it.each(commands.filter((command) => !optional.includes(command)))(
+    "has nothing to spare: %s is needed",
+    async (command) => {
+      await admin.acl("SETUSER", "fewer", "reset", ...rules.split(" ").filter((rule) => rule !== command));
+      await expect(exerciseAs("fewer")).rejects.toBeInstanceOf(LockStoreError);
+    },
+  );
 });

@@ -7,12 +7,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const packageRoot = fileURLToPath(new URL("..", import.meta.url));
 
-/** Runs a TypeScript file of this package in a process of its own; rejects when that fails or takes 20 s. */
+/** Runs a TypeScript file of this package in a process of its own; rejects when that fails or takes a minute. */
 async function run(file: string, options: { args?: readonly string[]; env?: Record<string, string> } = {}) {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ["--conditions=@ota/source", file, ...(options.args ?? [])],
-    { cwd: packageRoot, timeout: 20_000, env: { ...options.env, PATH: process.env["PATH"] } },
+    { cwd: packageRoot, timeout: 60_000, env: { ...options.env, PATH: process.env["PATH"] } },
   );
   return stdout;
 }
@@ -36,13 +36,17 @@ describe.skipIf(!hasRedis)("a process that uses RedisStore", () => {
   const examples = readdirSync(`${packageRoot}/examples`);
   const usesDatabase = (example: string) =>
     readFileSync(`${packageRoot}/examples/${example}`, "utf8").includes("DATABASE_URL");
-  it.each(examples.filter((example) => hasPostgres || !usesDatabase(example)))("example %s runs", async (example) => {
-    const database = usesDatabase(example) ? { DATABASE_URL: await createTestDatabase() } : {};
-    const output = await run(`examples/${example}`, { env: { REDIS_URL: server.url, ...database } });
-    expect(output).toMatch(
-      example === "exclusive.ts" ? /held for another \d+ ms\n.*contended\n.*granted\n/ : /: true\n/,
-    );
-  });
+  it.each(examples.filter((example) => hasPostgres || !usesDatabase(example)))(
+    "example %s runs",
+    async (example) => {
+      const database = usesDatabase(example) ? { DATABASE_URL: await createTestDatabase() } : {};
+      const output = await run(`examples/${example}`, { env: { REDIS_URL: server.url, ...database } });
+      expect(output).toMatch(
+        example === "exclusive.ts" ? /held for another \d+ ms\n.*contended\n.*granted\n/ : /: true\n/,
+      );
+    },
+    70_000,
+  );
 });
 
 describe("README.md", () => {
