@@ -14,11 +14,21 @@ export interface Asked<T> {
   readonly script: Script;
   readonly args: readonly string[];
   readonly read: (reply: unknown) => T;
+  /** Whether it gives the owner a new end of its lease, of which replicas may have to know. */
+  readonly renews?: boolean;
+  /**
+   * Asked of a Cluster when the script itself was not carried out in half of the time. While a slot is being moved, only
+   * scripts on one key are.
+   */
+  readonly instead?: OneKeyCall;
   /** By default the current one. */
   readonly client?: RedisClient;
   /** By default the lock's, and its fence counter's when a token is asked for. */
   readonly keys?: ScriptCall["keys"];
 }
+
+/** A script on one key, for when several cannot be had. */
+export type OneKeyCall = Omit<ScriptCall, "abandoned">;
 
 /** One request to run a script that may grant the lock. The owner token and the TTL come before `args`. */
 export interface AskedGrant {

@@ -1,5 +1,6 @@
 import { LockKeyConflictError, LockStoreError, type StoreOperation } from "@ota/lock-core";
 import { NoAnswerInTime } from "./deadline.ts";
+import { NotAcknowledged } from "./replicas.ts";
 import { ForeignData, UnexpectedReply } from "./reply.ts";
 
 const SEE_ACL_LINE = "Grant the user the commands and keys of the ACL line in the README of @ota/lock-redis.";
@@ -66,6 +67,9 @@ function reasonFor(error: unknown, message: string): string {
       `${message}. Whether it was carried out is not known. Check that Redis is reachable and not overloaded, or ` +
       `raise commandTimeoutMs.`
     );
+  }
+  if (error instanceof NotAcknowledged) {
+    return `${message}. Check that the replicas are connected and keep up, and that the user may run WAIT.`;
   }
   if (error instanceof UnexpectedReply) {
     return `${message}. Give the store a connection of its own: none inside MULTI, in subscriber mode or transformed.`;

@@ -26,6 +26,7 @@ export interface RedisClient {
 export interface RedisPipeline {
   evalsha(sha1: string, keyCount: number, ...keysAndArguments: string[]): unknown;
   eval(source: string, keyCount: number, ...keysAndArguments: string[]): unknown;
+  wait?(count: number, timeoutMs: number): unknown;
   exec(): Promise<readonly PipelineResult[] | null>;
 }
 

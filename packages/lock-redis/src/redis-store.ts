@@ -22,12 +22,13 @@ import {
   type WaitQueueStore,
 } from "@ota/lock-core";
 import { AbandonedAcquires } from "./abandoned-acquires.ts";
-import type { Asked, AskedGrant, Asking } from "./asked.ts";
+import type { Asked, AskedGrant, Asking, OneKeyCall } from "./asked.ts";
 import { companionKey } from "./companion-keys.ts";
 import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
+import type { ReplicaAcknowledgement } from "./replicas.ts";
 import { type Answer, readAnswer, readGrant, readSnapshot } from "./reply.ts";
 import type { Script, ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
@@ -47,6 +48,7 @@ import {
   checkOptionNames,
   checkOwner,
   checkPeers,
+  checkReplicas,
   checkSubscriber,
   checkTtlMs,
   checkYieldToPollersEveryMs,
@@ -85,6 +87,25 @@ export interface RedisStoreOptions {
    * @default never
    */
   readonly yieldToPollersEveryMs?: number;
+  /**
+   * Makes each grant, extension, promotion and demotion wait until replicas have received it. Too few of them are a
+   * `LockStoreError`, and an acquire is then undone. It narrows the window in which a failover gives a lock to two owners,
+   * and does not close it: a replica without the grant may still be the one that is promoted. The connection does nothing
+   * else while it waits.
+   * @default none
+   */
+  readonly replicas?: ReplicaOptions;
+}
+
+/** See {@link RedisStoreOptions.replicas}. */
+export interface ReplicaOptions {
+  /** How many replicas have to confirm, 1 or more. */
+  readonly count: number;
+  /**
+   * How long they are waited for, in integral milliseconds from 1 to `commandTimeoutMs`.
+   * @default half of commandTimeoutMs
+   */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -110,6 +131,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   readonly #commandTimeoutMs: number;
   readonly #abandoned: AbandonedAcquires;
   readonly #lines: WaitLines;
+  readonly #replicas: ReplicaAcknowledgement | undefined;
   #closed = false;
 
   /** @throws LockOptionsError when the client or an option cannot be used. */
@@ -119,10 +141,12 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     this.#currentClient = typeof client === "function" ? () => checkClient(client()) : always(client);
     this.#keyPrefix = checkKeyPrefix(options.keyPrefix ?? "");
     this.#commandTimeoutMs = checkCommandTimeoutMs(options.commandTimeoutMs ?? 1000);
+    const peers = checkPeers(options.peers ?? "any");
+    this.#replicas = checkReplicas(options.replicas, { commandTimeoutMs: this.#commandTimeoutMs, peers });
     this.#lines = new WaitLines({
       keyPrefix: this.#keyPrefix,
       subscriber: checkSubscriber(options.subscriber),
-      peers: checkPeers(options.peers ?? "any"),
+      peers,
       yieldToPollersEveryMs: checkYieldToPollersEveryMs(options.yieldToPollersEveryMs) ?? 0,
       store: {
         clientFor: (operation, request) => this.#clientFor(operation, request),
@@ -159,7 +183,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
       throw this.#refusal(request, "a failed attempt of this owner is still being undone. Use a fresh owner token.");
     }
 
-    const call: ScriptCall = { script, keys, args, abandoned: false };
+    const call: ScriptCall = { script, keys, args, replicas: this.#replicas, abandoned: false };
     const reply = send(client, call);
     try {
       return readGrant(await this.#inTime(reply));
@@ -238,17 +262,35 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   /** Asks for a new end of the owner's lease. */
   #renew(operation: StoreOperation, request: ExtendRequest & Asking, script: Script): Promise<Answer> {
     const args = [checkOwner(request.owner, request.key), String(checkTtlMs(request.ttlMs))];
-    return this.#ask(request, { operation, script, args, read: readAnswer });
+    return this.#ask(request, { operation, script, args, renews: true, read: readAnswer });
   }
 
   async #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
     const { operation, script, args, read, client = this.#clientFor(operation, request) } = asked;
-    const call: ScriptCall = { script, keys: asked.keys ?? this.#keysOf(request, client), args, abandoned: false };
+    const keys = asked.keys ?? this.#keysOf(request, client);
+    const replicas = asked.renews === true ? this.#replicas : undefined;
+    const call: ScriptCall = { script, keys, args, replicas, abandoned: false };
     try {
-      return read(await this.#inTime(send(client, call)));
+      const { instead } = asked;
+      if (instead === undefined || client.isCluster !== true) return read(await this.#inTime(send(client, call)));
+      return read(await this.#eitherInTime(client, call, instead));
     } catch (error) {
       call.abandoned = true;
       throw toLockError(error, { operation, ...request });
+    }
+  }
+
+  async #eitherInTime(client: RedisClient, call: ScriptCall, instead: OneKeyCall): Promise<unknown> {
+    const timeoutMs = Math.ceil(this.#commandTimeoutMs / 2);
+    try {
+      return await withDeadline(send(client, call), { timeoutMs });
+    } catch (error) {
+      call.abandoned = true;
+      const second = send(client, { ...instead, abandoned: false });
+      const reply = await withDeadline(second, { timeoutMs }).catch(() => undefined); // The first error is the one to tell.
+      // A no says nothing: the first may have been carried out after all.
+      if (Number(reply) === 1) return reply;
+      throw error;
     }
   }
 

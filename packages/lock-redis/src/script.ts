@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { ReplicaAcknowledgement } from "./replicas.ts";
 
 /** A Lua script together with the digest by which the server knows it once it has seen it. */
 export interface Script {
@@ -13,6 +14,8 @@ export interface ScriptCall {
   readonly keys: readonly [string, ...string[]];
   /** `ARGV`. */
   readonly args: readonly string[];
+  /** Set when a grant counts only once replicas have received it. */
+  readonly replicas?: ReplicaAcknowledgement | undefined;
   /** Set once nobody waits for the answer any more: what has not been sent by then must not be sent at all. */
   abandoned: boolean;
 }

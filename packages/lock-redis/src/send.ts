@@ -1,4 +1,5 @@
 import type { RedisClient } from "./redis-client.ts";
+import { sendAcknowledged } from "./replicas.ts";
 import type { ScriptCall } from "./script.ts";
 import { sendAtEndOfTick } from "./tick-batch.ts";
 
@@ -10,7 +11,11 @@ import { sendAtEndOfTick } from "./tick-batch.ts";
  * route. SCRIPT LOAD is never used: the server could lose the script again before the next call.
  */
 export async function send(client: RedisClient, call: ScriptCall): Promise<unknown> {
-  const { script, keys, args } = call;
+  const { script, keys, args, replicas } = call;
+  if (replicas !== undefined) {
+    const alone: ScriptCall = { script, keys, args, abandoned: false };
+    return sendAcknowledged(client, call, { replicas, send: () => send(client, alone) });
+  }
   try {
     return await sendAtEndOfTick(client, { name: "evalsha", script: script.sha1, keys, args });
   } catch (error) {

@@ -1,7 +1,9 @@
 import { LockOptionsError, MAX_TTL_MS } from "@ota/lock-core";
 import { isCompanionName } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
+import type { ReplicaOptions } from "./redis-store.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
+import type { ReplicaAcknowledgement } from "./replicas.ts";
 
 /** The longest delay that a timer of Node can have. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -12,7 +14,7 @@ const WRITE_MARKER = "__write__";
 /** New PHP processes overwrite this key of symfony/lock, with their prefix, to find out whether scripts may ask TIME. */
 const PROBE_KEY = "symfony_check_support_time";
 
-const OPTIONS = ["keyPrefix", "commandTimeoutMs", "subscriber", "peers", "yieldToPollersEveryMs"];
+const OPTIONS = ["keyPrefix", "commandTimeoutMs", "subscriber", "peers", "yieldToPollersEveryMs", "replicas"];
 
 export function checkClient(client: RedisClient): RedisClient {
   if (typeof client?.evalsha !== "function" || typeof client.eval !== "function") {
@@ -71,6 +73,30 @@ export function checkYieldToPollersEveryMs(everyMs: number | undefined): number 
     value: everyMs,
     expected: `an integer of milliseconds from 200 to ${MAX_TIMER_MS}`,
   });
+}
+
+/** With its defaults filled in; `undefined` where no replicas are waited for. */
+export function checkReplicas(
+  replicas: ReplicaOptions | undefined,
+  { commandTimeoutMs, peers }: { readonly commandTimeoutMs: number; readonly peers: "any" | "node-only" },
+): ReplicaAcknowledgement | undefined {
+  if (replicas === undefined) return undefined;
+  const { count, timeoutMs = Math.ceil(commandTimeoutMs / 2), ...others } = replicas;
+  for (const [option, value] of Object.entries(others)) {
+    throw new LockOptionsError({ option: `replicas.${option}`, value, expected: "left out" });
+  }
+  if (!Number.isInteger(count) || count < 1) {
+    throw new LockOptionsError({ option: "replicas.count", value: count, expected: "an integer from 1 up" });
+  }
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > commandTimeoutMs) {
+    const expected = `an integer of milliseconds from 1 to commandTimeoutMs, ${commandTimeoutMs}`;
+    throw new LockOptionsError({ option: "replicas.timeoutMs", value: timeoutMs, expected });
+  }
+  if (peers === "node-only") {
+    const expected = "any together with replicas: what is passed on would not be confirmed by them";
+    throw new LockOptionsError({ option: "peers", value: peers, expected });
+  }
+  return { count, timeoutMs };
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
   WaiterRequest,
   WaitPlace,
 } from "@ota/lock-core";
-import type { Asked, AskedGrant, Asking } from "./asked.ts";
+import type { Asked, AskedGrant, Asking, OneKeyCall } from "./asked.ts";
 import { companionIfAny } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
@@ -84,12 +84,14 @@ export class WaitLines {
       return { outcome: code === 1 ? "released" : "not-held", next: "turn" };
     }
     const keys = [lock, lined.queue] as const;
+    const instead = { script: releaseScript, keys: [lock], args: [...args] } as const;
     if (next === undefined || place === undefined) {
       const { code } = await this.#store.ask(owned, {
         ...asked,
         script: releaseInTurnScript,
         keys,
         args: [...args, ""],
+        instead,
       });
       return { outcome: code === 0 ? "not-held" : "released" };
     }
@@ -98,8 +100,8 @@ export class WaitLines {
     this.#wakeUps.listen(lined, place.onTurn);
     args.push(name, other, microseconds(next.waitedMs), this.#yieldUs);
     const result = this.#handsOver
-      ? await this.#handOver(owned, { next, place, call: { ...asked, keys, args } })
-      : releasedInTurn(await this.#store.ask(owned, { ...asked, script: releaseInTurnScript, keys }));
+      ? await this.#handOver(owned, { next, place, call: { ...asked, keys, args, instead } })
+      : releasedInTurn(await this.#store.ask(owned, { ...asked, script: releaseInTurnScript, keys, instead }));
     if (result.next === "waits") this.#wakeUps.subscribe(lined);
     return result;
   }
@@ -176,6 +178,7 @@ interface HandOver {
     readonly client: RedisClient;
     readonly keys: readonly [string, string];
     readonly args: readonly string[];
+    readonly instead: OneKeyCall;
   };
 }
 
