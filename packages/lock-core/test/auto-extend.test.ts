@@ -206,9 +206,8 @@ describe("the end of a lease that extends itself", () => {
     const { signal } = lease ?? fail();
     block(80);
     const other = new MemoryStore({ state }).acquire({ ...stranger("k"), ttlMs: 60_000 });
-    expect(lease?.isExpired()).toBe(true);
     expect(await other).toEqual({ outcome: "granted" });
-    await pause(120);
+    await pause(120); // nobody has looked at the lease since: its own timers find out
     expect([lease?.status, signal.aborted]).toEqual(["lost", true]);
     expect(store.operations).toEqual(["acquire"]);
     expect(await new MemoryStore({ state }).isHeld(stranger("k"))).toBe(true);
@@ -217,11 +216,11 @@ describe("the end of a lease that extends itself", () => {
   test("comes when the loop was blocked while an extend was on its way, which is then given back", async () => {
     const state = new MemoryState();
     const store = new ObservedStore(new MemoryStore({ state }));
-    const lease = await new LockFactory(store, { ttlMs: 60, autoExtend: true, logger: silent })
+    const lease = await new LockFactory(store, { ttlMs: 900, autoExtend: true, logger: silent })
       .createLock("k")
       .tryAcquire();
-    store.detour("extend", { after: async () => block(80) });
-    await pause(200);
+    store.detour("extend", { after: async () => block(1_000) });
+    await pause(1_500);
     expect(lease?.status).toBe("lost");
     expect(store.operations).toEqual(["acquire", "extend", "release"]);
     expect(await new MemoryStore({ state }).acquire({ ...stranger("k"), ttlMs: 1 })).toEqual({ outcome: "granted" });

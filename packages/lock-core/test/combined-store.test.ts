@@ -150,6 +150,11 @@ describe("CombinedStore.acquire", () => {
     await occupy(0, 1);
     part(2).detour("acquire", { before: () => deferred().promise });
     expect(await combined.acquire(lease)).toEqual({ outcome: "contended" }); // the clock stands still
+
+    const failed = setUp(3);
+    for (const index of [0, 1]) failed.part(index).detour("acquire", { before: failing() });
+    failed.part(2).detour("acquire", { before: () => deferred().promise });
+    await expect(failed.combined.acquire(lease)).rejects.toMatchObject({ code: "LOCK_QUORUM" });
   });
 
   test("is contended when others hold what it needs, and leaves nothing", async () => {
@@ -201,7 +206,11 @@ describe("CombinedStore.acquire", () => {
     await clock.advance(99);
     expect(await Promise.race([acquiring, Promise.resolve("waits")])).toBe("waits");
     await clock.advance(1);
-    expect(await acquiring).toMatchObject({ code: "LOCK_QUORUM", message: expect.stringContaining("within 100 ms") });
+    expect(await acquiring).toMatchObject({
+      code: "LOCK_QUORUM",
+      message: expect.stringContaining("within 100 ms"),
+      votes: [{ error: {} }, { error: {} }, { outcome: "granted" }],
+    });
     expect(await held()).toBe("000");
   });
 
