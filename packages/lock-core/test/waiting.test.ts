@@ -1,5 +1,6 @@
 import { LockFactory, MemoryStore } from "@ota/lock-core";
 import { describe, expect, it } from "vitest";
+import { PlaceOutsideLine } from "../src/place-outside-line.ts";
 import { failing, setUp, stranger } from "./support.ts";
 
 /** Lets what is ready go on, without moving the clock. */
@@ -138,5 +139,22 @@ describe("waiters of one process", () => {
     await (await leases[2])?.release();
     await (await leases[3])?.release();
     expect(entered).toEqual(["0 shared", "1 shared", "2 exclusive", "3 shared"]);
+  });
+});
+
+describe("the waiters of one process on a store that keeps no line", () => {
+  it.each([
+    ["shared", ["turn", "turn", "waits", "turn"]],
+    ["process", ["turn", "turn", "turn", "turn"]],
+  ] as const)("leave a lock of reach %s to those who poll now and then", async (reach, expected) => {
+    let now = 0;
+    const { store } = setUp();
+    const place = new PlaceOutsideLine(Object.assign(store, { reach }), () => now);
+    const became: unknown[] = [];
+    for (const at of [0, 999, 1_000, 1_100]) {
+      now = at;
+      became.push((await place.release(stranger("k"))).next);
+    }
+    expect(became).toEqual(expected);
   });
 });

@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { hasRedis, type RedisServer, startRedis } from "@ota/testkit";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -21,6 +24,14 @@ describe.skipIf(!hasRedis)("processes that wait for one lock", () => {
   afterAll(async () => {
     redis.disconnect();
     await server.stop();
+  });
+
+  it("end by themselves though their store was not closed", async () => {
+    const fixture = fileURLToPath(new URL("fixtures/leave-after-waiting.ts", import.meta.url));
+    const args = ["--conditions=@ota/source", fixture, server.url];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
+    const [doneAt = Number.NaN, endedAt = Number.NaN] = stdout.trim().split("\n").map(Number);
+    expect(endedAt - doneAt).toBeLessThan(3_000); // The connection would be given up after ten seconds.
   });
 
   it.each(["any", "node-only"] as const)("share it evenly and never hold it at once, with peers: %s", async (peers) => {

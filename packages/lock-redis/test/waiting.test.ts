@@ -125,9 +125,11 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
   });
 
   it("leaves neither a lease nor a place in line behind a waiter that aborts or times out, at whatever moment", async () => {
+    const proxy = await startTcpProxy({ target: server });
+    proxy.delay(3); // Most requests are on their way when their waiter gives up.
+    const client = await connect(`redis://${proxy.host}:${proxy.port}`);
     const lease = await lockOf(makeStore()).acquire();
-    const store = makeStore({}, clients[1]);
-    const lock = lockOf(store, { retryDelayMs: 2 });
+    const lock = lockOf(makeStore({}, client), { retryDelayMs: 2 });
     const waits = Array.from({ length: 60 }, async (_, index) => {
       await pause(index);
       const signal = AbortSignal.timeout(1 + Math.floor(Math.random() * 20));
@@ -142,6 +144,37 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     await Promise.all(waits);
     await until(async () => (await inLine()).length === 0 && (await admin.exists(key)) === 0);
     expect(await lock.tryAcquire()).toBeDefined();
+    client.disconnect();
+    await proxy.close();
+  });
+
+  it("notices by itself that a peer without a line freed the key: an older version, or PHP", async () => {
+    const peer = newOwner();
+    await admin.zadd(key, Date.now() + 60_000, peer, Date.now() + 60_000, "__write__");
+    const waiting = lockOf(makeStore(), { retryDelayMs: 100 }).acquire();
+    await untilInLine(1);
+    await admin.zrem(key, peer, "__write__");
+    await (await waiting).release();
+  });
+
+  it("carries on when Redis is restarted without its data, and is woken by messages again", async () => {
+    const restarted = await startRedis();
+    const [client, observer] = [new Redis(restarted.url), new Redis(restarted.url)];
+    for (const each of [client, observer]) each.on("error", () => {});
+    const [one, two] = [makeStore({}, client), makeStore({}, client)];
+    const heard = async () => (await observer.zrange(`{${key}}:queue`, 0, -1)).some((name) => name.startsWith("+"));
+    await lockOf(one).acquire();
+    const options = { retryDelayMs: 500 };
+    const waiting = lockOf(two, options).acquire();
+    await until(heard);
+    await restarted.restart();
+    const lease = await waiting;
+    const next = lockOf(one, options).acquire();
+    await until(heard);
+    await lease.release();
+    await (await next).release();
+    for (const each of [client, observer]) each.disconnect();
+    await restarted.stop();
   });
 
   it("notices by itself that a lease lapsed, as nobody says so", async () => {
