@@ -17,10 +17,15 @@ export function sendRaw(url: string, bytes: Buffer): Promise<RawAnswer> {
     let received = "";
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
     socket.setEncoding("utf8").on("error", reject);
-    socket.on("close", () => reject(new Error(`no whole answer: ${JSON.stringify(received)}`)));
+    socket.on("close", () => {
+      // What answers HEAD tells a length and has no body: it ends with its connection.
+      const answer = parse(received, { ended: bytes.toString("latin1", 0, 5) === "HEAD " });
+      if (answer === undefined) reject(new Error(`no whole answer: ${JSON.stringify(received)}`));
+      else resolve(answer);
+    });
     socket.on("data", (chunk: string) => {
       received += chunk;
-      const answer = parse(received);
+      const answer = parse(received, { ended: false });
       if (answer === undefined) return;
       resolve(answer);
       socket.destroy();
@@ -29,7 +34,7 @@ export function sendRaw(url: string, bytes: Buffer): Promise<RawAnswer> {
 }
 
 /** `undefined`: there is more to come. */
-function parse(received: string): RawAnswer | undefined {
+function parse(received: string, { ended }: { readonly ended: boolean }): RawAnswer | undefined {
   const end = received.indexOf("\r\n\r\n");
   if (end === -1) return undefined;
   const [statusLine = "", ...lines] = received.slice(0, end).split("\r\n");
@@ -37,7 +42,7 @@ function parse(received: string): RawAnswer | undefined {
     lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 2)]),
   );
   const text = received.slice(end + 4);
-  if (Buffer.byteLength(text) < Number(headers["content-length"] ?? 0)) return undefined;
+  if (!ended && Buffer.byteLength(text) < Number(headers["content-length"] ?? 0)) return undefined;
   const body: unknown = text === "" ? undefined : JSON.parse(text);
   return { status: Number(statusLine.split(" ")[1]), headers, text, body };
 }

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { createHealth, type HealthOptions } from "../src/health.ts";
+
+const well = async (): Promise<void> => {};
+const away = (): Promise<void> => Promise.reject(new Error("away"));
+const hung = (): Promise<void> => new Promise(() => {});
+
+function health(options: Partial<HealthOptions>) {
+  return createHealth({
+    ...{ probeDatabase: well, probeLockStore: well, lockOutage: "proceed", probeTimeoutMs: 30, reuseMs: 0 },
+    ...options,
+  });
+}
+
+describe("createHealth", () => {
+  test.for([
+    { title: "all there", options: {}, status: "ready", degraded: [], unavailable: [] },
+    {
+      title: "database away",
+      options: { probeDatabase: away },
+      status: "unavailable",
+      degraded: [],
+      unavailable: ["database"],
+    },
+    {
+      title: "database hung",
+      options: { probeDatabase: hung },
+      status: "unavailable",
+      degraded: [],
+      unavailable: ["database"],
+    },
+    {
+      title: "locks away, proceed",
+      options: { probeLockStore: away },
+      status: "ready",
+      degraded: ["lock-store"],
+      unavailable: [],
+    },
+    {
+      ...{ title: "locks hung, busy", options: { probeLockStore: hung, lockOutage: "busy" } },
+      ...{ status: "unavailable", degraded: [], unavailable: ["lock-store"] },
+    },
+  ] as const)("$title: $status", async ({ options, ...expected }) => {
+    const { status, degraded, unavailable } = await health(options).check();
+    expect({ status, degraded, unavailable }).toEqual({
+      status: expected.status,
+      degraded: expected.degraded,
+      unavailable: expected.unavailable,
+    });
+  });
+
+  test("many questions at once cost one probe of each part", async () => {
+    let probes = 0;
+    const counting = async (): Promise<void> => void probes++;
+    const { check } = health({ probeDatabase: counting, reuseMs: 1000 });
+    await Promise.all(Array.from({ length: 50 }, () => check()));
+    await check();
+    expect(probes).toBe(1);
+  });
+});

@@ -1,0 +1,66 @@
+import { createServer } from "node:net";
+import { createTestDatabase, freePort, hasPostgres } from "@ota/testkit";
+import { describe, expect, test } from "vitest";
+import { call } from "./operator-client.ts";
+import { runMain, startServiceProcess } from "./service-process.ts";
+
+describe("the command line", { timeout: 120_000 }, () => {
+  test("--help names the commands and the variables, --version the version, and anything else is not understood", async () => {
+    const [help, version, other] = await Promise.all([
+      runMain({ args: ["--help"] }),
+      runMain({ args: ["--version"] }),
+      runMain({ args: ["operator-key", "delete"] }),
+    ]);
+    expect(help).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("operator-key create") });
+    expect(help.stdout).toContain("DATABASE_URL");
+    expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(other).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Usage:") });
+  });
+
+  test("a wrong configuration ends it with every reason and no stack", async () => {
+    const { code, stdout, stderr } = await runMain({ env: { PORT: "http", LOG_LEVEL: "loud" } });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^The configuration is not valid:\n {2}PORT must be .*\n {2}LOG_LEVEL must be .*\n$/);
+  });
+});
+
+describe.skipIf(!hasPostgres)("the command line on PostgreSQL", { timeout: 120_000 }, () => {
+  test("operator-key create prints a key that works, and nothing else", async () => {
+    const env = { DATABASE_URL: await createTestDatabase() };
+    const { code, stdout, stderr } = await runMain({ env, args: ["operator-key", "create", "--name", "ci"] });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const service = await startServiceProcess({ env });
+    try {
+      const key = stdout.trim();
+      expect((await call(service.url, "/v1/products", { method: "GET", token: key })).status).toBe(200);
+      expect(service.log() + service.errors()).not.toContain(key);
+    } finally {
+      await service.dispose();
+    }
+  });
+
+  test("OTA_MIGRATE: off refuses an old schema and says what to do, only brings it up to date and ends", async () => {
+    const DATABASE_URL = await createTestDatabase();
+    const off = { DATABASE_URL, OTA_MIGRATE: "off" };
+    const refused = await runMain({ env: off });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^The database's schema is older .*\n$/) });
+    expect(await runMain({ env: { DATABASE_URL, OTA_MIGRATE: "only" } })).toMatchObject({ code: 0, stderr: "" });
+    const service = await startServiceProcess({ env: off });
+    await service.dispose();
+  });
+
+  test("a port in use is told in one line", async () => {
+    const port = await freePort();
+    const occupant = createServer().listen(port, "127.0.0.1");
+    try {
+      const env = { DATABASE_URL: await createTestDatabase(), PORT: String(port) };
+      const { code, stderr } = await runMain({ env });
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(/^The port is in use already.*PORT.*\n$/),
+      });
+    } finally {
+      occupant.close();
+    }
+  });
+});
