@@ -1,4 +1,4 @@
-import { explainDevice } from "@ota/domain";
+import { explainDevice, type UpdateAnswer } from "@ota/domain";
 import { expect, it } from "vitest";
 import { describeOnDatabases } from "./support/databases.ts";
 import { createFleet, startChecks } from "./support/fleet.ts";
@@ -38,6 +38,35 @@ describeOnDatabases("explainDevice", (database) => {
     await startChecks(db).checkForUpdate({ tokenHash: device.tokenHash, reported: { version: "1.0.0" } });
     const { candidates } = await explainDevice(db, { deviceId: device.id });
     expect(candidates).toMatchObject([{ target: { firmwareId: target.id }, offers: { firmwareId: step.id } }]);
+  });
+
+  it("gives no reason against the firmware of an open attempt, although a next attempt would have to wait", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    await fleet.release("2.0.0");
+    const device = await fleet.device();
+    const { tokenHash } = device;
+    const checks = startChecks(db);
+    const first = (await checks.checkForUpdate({ tokenHash })) as UpdateAnswer;
+    await checks.recordReport({ tokenHash, attemptId: first.attempt.id, report: { state: "failed" } });
+    await expect(explainDevice(db, { deviceId: device.id })).resolves.toMatchObject({
+      decision: { decision: "none", reason: "BACKOFF" },
+      candidates: [{ reason: "BACKOFF", attempts: 1 }],
+    });
+    const later = new Date(Date.now() + 3_600_000);
+    await expect(explainDevice(db, { deviceId: device.id, now: later })).resolves.toMatchObject({
+      decision: { decision: "update" },
+      candidates: [{ reason: undefined }],
+    });
+    await database().query(`
+      update upgrade_attempts set closed_at = now() - interval '11 minutes' where id = ${first.attempt.id}
+    `);
+    await checks.checkForUpdate({ tokenHash });
+    await database().query(`update upgrade_attempts set closed_at = now() where id = ${first.attempt.id}`);
+    await expect(explainDevice(db, { deviceId: device.id })).resolves.toMatchObject({
+      live: { state: "offered" },
+      candidates: [{ reason: undefined, attempts: 2 }],
+    });
   });
 
   it("changes nothing", async () => {
