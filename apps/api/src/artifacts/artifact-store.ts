@@ -9,13 +9,14 @@ import type { Readable } from "node:stream";
  */
 export interface ArtifactStore {
   /**
-   * Takes `source` to its end, hashing on the way, and publishes it under its SHA-256. Memory use is independent of
-   * the size. When the promise resolves the bytes are durable.
+   * Takes `source` to its end, hashing on the way, and publishes it under its SHA-256. The store is done with a chunk
+   * before it asks for the next one, so memory use is independent of the size. When the promise resolves the bytes are
+   * durable.
    *
-   * @throws {ArtifactError} with a code of {@link ArtifactErrorCode}; the source is then left where it was, neither
-   * drained nor destroyed, because only the caller knows who is at its other end.
+   * @throws {ArtifactError} with a code of {@link ArtifactErrorCode}, as soon as it is certain that the upload can't be
+   * accepted; an error of the source is `UPLOAD_INCOMPLETE`.
    */
-  put(source: Readable, options: PutOptions): Promise<StoredArtifact>;
+  put(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredArtifact>;
 
   /**
    * Opens the bytes for reading, all of them or one range. Destroying the stream frees what it holds.

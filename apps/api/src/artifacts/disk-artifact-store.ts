@@ -50,7 +50,7 @@ export class DiskArtifactStore implements ArtifactStore {
     return new DiskArtifactStore(options.directory);
   }
 
-  async put(source: Readable, options: PutOptions): Promise<StoredArtifact> {
+  async put(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredArtifact> {
     const temporary = join(this.#directory, `${randomUUID()}${TEMPORARY_SUFFIX}`);
     try {
       const stored = await this.#write(source, { ...options, path: temporary });
@@ -80,7 +80,10 @@ export class DiskArtifactStore implements ArtifactStore {
     return "deleted";
   }
 
-  async #write(source: Readable, options: PutOptions & { readonly path: string }): Promise<StoredArtifact> {
+  async #write(
+    source: AsyncIterable<Uint8Array>,
+    options: PutOptions & { readonly path: string },
+  ): Promise<StoredArtifact> {
     const file = await open(options.path, "wx", 0o640);
     try {
       const stored = await receiveUpload(source, file, options);

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import type { Readable } from "node:stream";
 import { ArtifactError, type PutOptions, type StoredArtifact } from "./artifact-store.ts";
 
 /**
@@ -9,7 +8,11 @@ import { ArtifactError, type PutOptions, type StoredArtifact } from "./artifact-
  *
  * @throws {ArtifactError} as soon as it is certain that the upload can't be accepted. Faults of the file pass through.
  */
-export async function receiveUpload(source: Readable, file: FileHandle, options: PutOptions): Promise<StoredArtifact> {
+export async function receiveUpload(
+  source: AsyncIterable<Uint8Array>,
+  file: FileHandle,
+  options: PutOptions,
+): Promise<StoredArtifact> {
   const { maxSizeBytes, expected } = options;
   const limitBytes = Math.min(maxSizeBytes, expected?.sizeBytes ?? maxSizeBytes);
   const hashes = { sha256: createHash("sha256"), sha1: createHash("sha1"), md5: createHash("md5") };
@@ -41,10 +44,9 @@ export async function receiveUpload(source: Readable, file: FileHandle, options:
   return stored;
 }
 
-/** The source's chunks. It is not destroyed when reading ends early: an answer may still have to go out on its socket. */
-async function* chunksOf(source: Readable): AsyncGenerator<Buffer> {
+async function* chunksOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
-    yield* source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    yield* source;
   } catch (cause) {
     throw new ArtifactError("UPLOAD_INCOMPLETE", "The upload was cut off before its end. Nothing was stored.", {
       cause,
@@ -53,7 +55,7 @@ async function* chunksOf(source: Readable): AsyncGenerator<Buffer> {
 }
 
 /** A single write may write less than it was given, for one when the disk is nearly full. */
-async function writeWhole(file: FileHandle, chunk: Buffer): Promise<void> {
+async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let offset = 0; offset < chunk.length; ) {
     offset += (await file.write(chunk, offset)).bytesWritten;
   }

@@ -3,6 +3,7 @@ import { checkNewFirmware, registerFirmware } from "@ota/domain";
 import { z } from "zod";
 import { artifactProblem } from "../artifacts/artifact-problem.ts";
 import type { PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts";
+import { uploadChunks } from "../artifacts/upload-chunks.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema } from "../http/schemas.ts";
@@ -85,7 +86,7 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
       await checkNewFirmware(db, facts);
       checkLength(raw, upload);
       raw.setTimeout(SENDER_IDLE_MS, () => raw.destroy());
-      stored = await artifacts.put(raw, upload);
+      stored = await artifacts.put(uploadChunks(raw), upload);
       raw.setTimeout(0);
     } catch (error) {
       discardRest(raw);

@@ -53,12 +53,10 @@ const upgradeFields = {
   createdAt: timeSchema,
 };
 
-const upgradeSchema = z
-  .object(upgradeFields)
-  .meta({
-    id: "Upgrade",
-    description: "The one record of a device's move to a firmware; `attempt` is the newest one.",
-  });
+const upgradeSchema = z.object(upgradeFields).meta({
+  id: "Upgrade",
+  description: "The one record of a device's move to a firmware; `attempt` is the newest one.",
+});
 
 const upgradeHistorySchema = z
   .object({ ...upgradeFields, attempts: z.array(attemptSchema.extend({ events: z.array(eventSchema) })) })
