@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { CombinedStore, LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
+import { ManualClock } from "@ota/lock-core/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deferred, failing, ObservedStore, setUp, stranger } from "./support.ts";
 
@@ -224,6 +225,37 @@ describe("the end of a lease that extends itself", () => {
     expect(lease?.status).toBe("lost");
     expect(store.operations).toEqual(["acquire", "extend", "release"]);
     expect(await new MemoryStore({ state }).acquire({ ...stranger("k"), ttlMs: 1 })).toEqual({ outcome: "granted" });
+  });
+});
+
+describe("a restored lease", () => {
+  class SharedMemoryStore extends MemoryStore {
+    override readonly reach = "shared";
+  }
+
+  async function setUpGiven() {
+    const clock = new ManualClock();
+    const store = new SharedMemoryStore({ state: new MemoryState({ clock }) });
+    const locks = new LockFactory(store, { clock, ttlMs: 900, logger: silent });
+    const given = await locks.createLock("k").tryAcquire();
+    return { clock, store, locks, json: JSON.stringify(given), owner: given?.toJSON().owner ?? "" };
+  }
+
+  test("extends itself when it is restored so", async () => {
+    const { clock, locks, json } = await setUpGiven();
+    const lease = await locks.restore(json, { autoExtend: true, maxHoldMs: 5_000 });
+    await clock.advance(4_999);
+    expect(lease?.status).toBe("held");
+    await clock.advance(1);
+    expect(lease?.status).toBe("lost");
+  });
+
+  test("is not kept alive when it could not be restored", async () => {
+    const { clock, locks, store, json, owner } = await setUpGiven();
+    await store.demote({ key: "k", owner, ttlMs: 900 });
+    await store.acquire({ ...stranger("k"), ttlMs: 60_000, mode: "shared" });
+    expect(await locks.restore(json, { autoExtend: true })).toBeUndefined();
+    expect(clock.pendingTimers).toBe(0);
   });
 });
 

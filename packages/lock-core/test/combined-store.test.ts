@@ -89,6 +89,12 @@ describe("CombinedStore over stores of which one has no shared locks", () => {
   }
 });
 
+test("a combination grants exclusively in every store when one of them cannot share", async () => {
+  const combined = new CombinedStore([new ObservedStore(new MemoryStore()), new MemoryStore(), new MemoryStore()]);
+  expect(await combined.acquire({ ...lease, mode: "shared" })).toEqual({ outcome: "granted" });
+  expect(await combined.acquire({ ...lease, ...stranger("k"), mode: "shared" })).toEqual({ outcome: "contended" });
+});
+
 describe("what CombinedStore takes", () => {
   const refusal = (stores: readonly LockStore[], options = {}) => {
     try {
@@ -201,7 +207,7 @@ describe("CombinedStore.acquire", () => {
 
   test("waits for silent stores no longer than its timeout", async () => {
     const { combined, part, clock, held } = setUp(3);
-    for (const index of [0, 1]) part(index).detour("acquire", { before: () => deferred().promise });
+    for (const index of [1, 2]) part(index).detour("acquire", { before: () => deferred().promise });
     const acquiring = combined.acquire(lease).catch((error: unknown) => error);
     await clock.advance(99);
     expect(await Promise.race([acquiring, Promise.resolve("waits")])).toBe("waits");
@@ -209,7 +215,7 @@ describe("CombinedStore.acquire", () => {
     expect(await acquiring).toMatchObject({
       code: "LOCK_QUORUM",
       message: expect.stringContaining("within 100 ms"),
-      votes: [{ error: {} }, { error: {} }, { outcome: "granted" }],
+      votes: [{ outcome: "granted" }, { error: {} }, { error: {} }],
     });
     expect(await held()).toBe("000");
   });
@@ -315,6 +321,25 @@ describe("a lease of a CombinedStore", () => {
     expect([modes, await held()]).toEqual([["shared", "shared", "shared"], "111"]);
     await plain[1]?.release(stranger("k"));
     expect(await combined.promote(lease)).toEqual({ outcome: "promoted" });
+  });
+
+  test("is not told to be contended when nobody contends: a failed promotion is a fault", async () => {
+    const { combined, plain, part } = setUp(3);
+    await combined.acquire({ ...lease, mode: "shared" });
+    await plain[2]?.forceRelease({ key: "k" });
+    part(0).detour("promote", { before: failing() });
+    await expect(combined.promote(lease)).rejects.toMatchObject({ code: "LOCK_QUORUM", operation: "promote" });
+  });
+
+  test("is not extended any more in a store that was busy until the others had decided", async () => {
+    const { combined, part, clock } = setUp(3);
+    const gate = deferred();
+    part(2).detour("acquire", { before: () => gate.promise });
+    await combined.acquire(lease);
+    expect(await combined.extend(lease)).toBe("extended");
+    gate.resolve();
+    await clock.advance(0);
+    expect(part(2).operations).toEqual(["acquire"]);
   });
 
   test("is in doubt when a refused promotion cannot be undone", async () => {

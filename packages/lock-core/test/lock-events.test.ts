@@ -57,6 +57,12 @@ describe("lock events", () => {
     ]);
   });
 
+  test("tell the mode that was granted, which is exclusive where there are no shared locks", async () => {
+    const { locks } = setUp();
+    await locks.createLock("k").tryAcquire({ mode: "shared" });
+    expect(told).toEqual([["acquired", { ...facts, waitMs: 0, attempts: 1 }]]);
+  });
+
   test("tell of a wait: each refused attempt, and what came of it", async () => {
     const { locks, clock, others } = setUp({ retryDelayMs: 100 });
     await others.acquire({ ...stranger("k"), ttlMs: 250 });
