@@ -45,6 +45,8 @@ export class LocalQueue {
   readonly #waiters = new Set<Waiter>();
   /** The answer to what the store was asked last, whatever it is. */
   #answered: Promise<unknown> = Promise.resolve();
+  /** Whether nobody of another process was in line at the last release. */
+  #alone = false;
 
   constructor(options: { readonly openPlace: (onTurn: () => void) => WaitPlace; readonly onEmpty: () => void }) {
     this.#place = options.openPlace(() => this.#first()?.notify("woken"));
@@ -100,7 +102,10 @@ export class LocalQueue {
   async release(owned: OwnedKey): Promise<ReleaseOutcome> {
     const waiter = this.#first();
     const sentAt = waiter?.now() ?? 0;
-    const { outcome, next } = await this.#place.release({ ...owned, next: waiter?.request() });
+    const released = this.#place.release({ ...owned, next: waiter?.request() });
+    if (this.#alone) waiter?.notify("woken");
+    const { outcome, next, alone = false } = await released;
+    this.#alone = alone;
     if (waiter !== undefined && typeof next === "object") {
       if (this.#waiters.has(waiter)) waiter.handedOver = { grant: next, sentAt };
       else if (!waiter.isServed) void this.#giveBack(waiter.request());

@@ -66,6 +66,11 @@ export interface PlaceReleaseResult {
    * pass a lock on within a process.
    */
   readonly next?: "turn" | "waits" | Grant | undefined;
+  /**
+   * Whether no other place was in line. At the next release the waiter then asks without hearing first whether it is its
+   * turn, right behind the request that releases: one round trip less, and harmless when it was wrong.
+   */
+  readonly alone?: boolean | undefined;
 }
 
 /** Whether the store keeps waiters in order. */

@@ -21,14 +21,14 @@ export class UnexpectedReply extends Error {
 
 /** What a script answered. */
 export interface Answer {
-  /** 1 is yes and 0 is no; 2 is a script's third answer. */
-  readonly code: 0 | 1 | 2;
+  /** 1 is yes and 0 is no; 2 and 3 are what else a script answers. */
+  readonly code: 0 | 1 | 2 | 3;
   readonly fencingToken?: bigint;
 }
 
 /** By number, or by text from a client with the option `stringNumbers`. */
 const PLAIN_ANSWERS: ReadonlyMap<unknown, Answer> = new Map(
-  ([0, 1, 2] as const).flatMap((code): [unknown, Answer][] => [
+  ([0, 1, 2, 3] as const).flatMap((code): [unknown, Answer][] => [
     [code, { code }],
     [String(code), { code }],
   ]),

@@ -187,7 +187,7 @@ const MAX_LOCAL_TURNS = 8;
 
 function releasedInTurn({ code }: Answer): PlaceReleaseResult {
   if (code === 0) return { outcome: "not-held" };
-  return { outcome: "released", next: code === 2 ? "turn" : "waits" };
+  return { outcome: "released", next: code === 1 ? "waits" : "turn", alone: code === 3 };
 }
 
 function microseconds(ms: number): string {

@@ -95,6 +95,25 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     expect(Number(calls)).toBeLessThanOrEqual(44);
   });
 
+  it("asks for the next waiter of the process right behind the release, while no other process waits", async () => {
+    const proxy = await startTcpProxy({ target: server });
+    const client = await connect(`redis://${proxy.host}:${proxy.port}`);
+    const lock = lockOf(makeStore({}, client));
+    const lease = await lock.acquire();
+    const waits = Array.from({ length: 12 }, async () => (await lock.acquire()).release());
+    proxy.delay(40);
+    const askedAt = performance.now();
+    await lease.isHeld();
+    const roundTripMs = performance.now() - askedAt;
+    const releasedAt = performance.now();
+    await lease.release();
+    await Promise.all(waits);
+    // Twelve turns, each of which takes two round trips if it has to hear of its turn first.
+    expect(performance.now() - releasedAt).toBeLessThan(12 * 1.7 * roundTripMs);
+    client.disconnect();
+    await proxy.close();
+  });
+
   it("does not let a newcomer pass those in line, while tryAcquire and a PHP peer find a released lock free", async () => {
     const holder = makeStore();
     const lease = await lockOf(holder).acquire();

@@ -29,7 +29,8 @@ export const releaseInTurnScript: Script = defineScript(
 -- ARGV[3]  its name in the other kind
 -- ARGV[4]  how long its next waiter has waited, integral microseconds
 -- ARGV[5]  how often pollers have a turn, integral microseconds; 0 for never
--- Reply    1 released, 2 released and it is the caller's turn, 0 the owner held nothing, { type } for data that is no lock
+-- Reply    1 released, 2 released and it is the caller's turn, 3 the same with nobody else in line,
+--          0 the owner held nothing, { type } for data that is no lock
 `,
   END_LEASE,
   `
@@ -44,7 +45,7 @@ end
 if left == 0 then
 ${PASS_TURN}
   if turn and turn == self then
-    return 2
+    return redis.call('ZCARD', queue) == 1 and 3 or 2
   end
 end
 return 1
