@@ -1,0 +1,103 @@
+import { arch, cpus, platform, release, totalmem } from "node:os";
+import type { ContenderName } from "./contenders.ts";
+import type { Contention, Throughput } from "./measures.ts";
+
+/** All that one run has measured. */
+export interface Report {
+  readonly throughput: readonly {
+    readonly name: ContenderName;
+    readonly at: readonly { readonly concurrency: number; readonly ratio: number; readonly figures: Throughput }[];
+  }[];
+  readonly oneProcess: readonly { readonly name: ContenderName; readonly figures: Contention }[];
+  readonly twoProcesses: readonly { readonly name: ContenderName; readonly figures: Contention }[];
+  readonly bursts: readonly { readonly name: ContenderName; readonly medianMs: number }[];
+  readonly heap: readonly { readonly name: ContenderName; readonly bytes: number }[];
+}
+
+/** The tables as Markdown, with the machine that they were measured on. */
+export function reportText(report: Report, { rounds }: { readonly rounds: number }): string {
+  const floorAt = new Map(
+    report.throughput.find(({ name }) => name === "floor")?.at.map((one) => [one.concurrency, one.figures]),
+  );
+  const concurrencies = [...floorAt.keys()];
+  const against = (concurrency: number, value: (figures: Throughput) => number, figures: Throughput): string => {
+    const floor = floorAt.get(concurrency);
+    return floor === undefined ? "–" : (value(figures) / value(floor)).toFixed(2);
+  };
+  return [
+    "# The locks beside their floors and peers",
+    "",
+    `${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()} ${arch()}, ` +
+      `Node ${process.versions.node}; redis-server, client and all on this machine. Medians of ${rounds} interleaved rounds.`,
+    "",
+    "## Acquire and release, each pair on a key of its own: throughput as a ratio to the floor",
+    "",
+    table(
+      [
+        "",
+        ...concurrencies.map((concurrency) => `concurrency ${concurrency}`),
+        "client CPU per pair (concurrency 1)",
+        "Redis CPU per pair (concurrency 1)",
+        "commands per pair",
+      ],
+      report.throughput.map(({ name, at }) => {
+        const [first] = at;
+        return [
+          name,
+          ...at.map(({ ratio }) => ratio.toFixed(2)),
+          first === undefined ? "–" : against(first.concurrency, ({ cpuUsPerPair }) => cpuUsPerPair, first.figures),
+          first === undefined
+            ? "–"
+            : against(first.concurrency, ({ redisCpuUsPerPair }) => redisCpuUsPerPair, first.figures),
+          first === undefined || first.figures.commandsPerPair === 0 ? "–" : first.figures.commandsPerPair.toFixed(1),
+        ];
+      }),
+    ),
+    "",
+    `The floor made ${concurrencies.map((concurrency) => Math.round(floorAt.get(concurrency)?.pairsPerSecond ?? 0)).join(" / ")} pairs a second.`,
+    "",
+    "## 32 waiters in one process, each holding one key for 1 ms again and again",
+    "",
+    contentionTable(report.oneProcess),
+    "",
+    "## 16 waiters in each of two processes",
+    "",
+    contentionTable(report.twoProcesses),
+    "",
+    "## 32 arrive at once, each takes the key once for 1 ms",
+    "",
+    table(
+      ["", "all served after"],
+      report.bursts.map(({ name, medianMs }) => [name, `${medianMs.toFixed(0)} ms`]),
+    ),
+    "",
+    "## Client heap for each held lock",
+    "",
+    table(
+      ["", "bytes"],
+      report.heap.map(({ name, bytes }) => [name, bytes.toFixed(0)]),
+    ),
+    "",
+  ].join("\n");
+}
+
+function contentionTable(rows: Report["oneProcess"]): string {
+  return table(
+    ["", "starved", "Jain fairness", "wait p99", "commands per turn", "hand-off p50", "handed on", "turns per second"],
+    rows.map(({ name, figures }) => [
+      name,
+      String(figures.starved),
+      figures.jain.toFixed(3),
+      `${figures.waitP99Ms.toFixed(0)} ms`,
+      figures.commandsPerTurn.toFixed(2),
+      `${figures.handOffP50Ms.toFixed(2)} ms`,
+      `${(figures.handedOn * 100).toFixed(0)} %`,
+      figures.turnsPerSecond.toFixed(0),
+    ]),
+  );
+}
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  return [line(header), line(header.map(() => "---")), ...rows.map(line)].join("\n");
+}
