@@ -101,6 +101,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     const lock = lockOf(makeStore({}, client));
     const lease = await lock.acquire();
     const waits = Array.from({ length: 12 }, async () => (await lock.acquire()).release());
+    await lease.isHeld(); // Now the server knows that script.
     proxy.delay(40);
     const askedAt = performance.now();
     await lease.isHeld();
