@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { ARM, GRANT_FENCE, PRUNE, READ_FENCE } from "./fragments.ts";
+import { ARM, GRANT_FENCE, PRUNE, READ_FENCE, TILL } from "./fragments.ts";
 
 /**
  * Takes a read lock, or re-arms the owner's own one. The owner of the write lock comes down to a read lock.
@@ -24,8 +24,9 @@ if marker and not (redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD'
 end
 `,
   READ_FENCE,
+  TILL,
   `
-redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), ARGV[1])
+redis.call('ZADD', KEYS[1], till, ARGV[1])
 if marker then
   redis.call('ZREM', KEYS[1], '__write__')
 end

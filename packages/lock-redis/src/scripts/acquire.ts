@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { GRANT_FENCE, PRUNE, READ_FENCE } from "./fragments.ts";
+import { GRANT_FENCE, PRUNE, READ_FENCE, TILL } from "./fragments.ts";
 
 /**
  * Takes the write lock, or re-arms the owner's own one.
@@ -31,8 +31,8 @@ if members > 0 then
 end
 `,
   READ_FENCE,
+  TILL,
   `
-local till = string.format('%.0f', now + ARGV[2])
 redis.call('ZADD', KEYS[1], till, ARGV[1], till, '__write__')
 redis.call('PEXPIREAT', KEYS[1], till)
 `,

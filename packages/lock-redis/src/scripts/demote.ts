@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { ARM, PRUNE } from "./fragments.ts";
+import { ARM, PRUNE, TILL } from "./fragments.ts";
 
 /**
  * Turns the owner's live write lock into a read lock, or re-arms its read lock. The marker goes when it is the owner's,
@@ -17,7 +17,10 @@ export const demoteScript: Script = defineScript(
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
   return 0
 end
-redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), ARGV[1])
+`,
+  TILL,
+  `
+redis.call('ZADD', KEYS[1], till, ARGV[1])
 if redis.call('ZCARD', KEYS[1]) == 2 then
   redis.call('ZREM', KEYS[1], '__write__')
 end

@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { ARM, PRUNE } from "./fragments.ts";
+import { ARM, PRUNE, TILL } from "./fragments.ts";
 
 /**
  * Sets the end of the owner's live lease, and that of the marker when it is the owner's, that is when there is no third
@@ -17,7 +17,9 @@ export const extendScript: Script = defineScript(
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
   return 0
 end
-local till = string.format('%.0f', now + ARGV[2])
+`,
+  TILL,
+  `
 redis.call('ZADD', KEYS[1], till, ARGV[1])
 if redis.call('ZCARD', KEYS[1]) == 2 then
   redis.call('ZADD', KEYS[1], 'XX', till, '__write__')

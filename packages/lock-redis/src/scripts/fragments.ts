@@ -15,6 +15,14 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
 /**
+ * Sets `till`: the score of a lease with the TTL `ARGV[2]`. Rounded up, so that no lease is shorter than its TTL, not even
+ * by the part of a millisecond that `now` lacks: its holder counts from before its request, which may have taken less.
+ */
+export const TILL = `
+local till = string.format('%.0f', math.ceil(time[1] * 1000 + time[2] / 1000) + ARGV[2])
+`;
+
+/**
  * Returns from the script when `answer` is the refusal of a command. A string under the key is somebody else's lock
  * (symfony/lock before 5.2, or SET NX), so the reply is 0. Data of another type is named: { type }. All else is an error.
  */

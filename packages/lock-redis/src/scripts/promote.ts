@@ -1,5 +1,5 @@
 import { defineScript, type Script } from "../script.ts";
-import { GRANT_FENCE, PRUNE, READ_FENCE } from "./fragments.ts";
+import { GRANT_FENCE, PRUNE, READ_FENCE, TILL } from "./fragments.ts";
 
 /**
  * Turns the owner's live read lock into the write lock when nobody else holds the key, or re-arms its own write lock.
@@ -26,8 +26,8 @@ if redis.call('ZCARD', KEYS[1]) ~= (minting and 1 or 2) then
 end
 `,
   READ_FENCE,
+  TILL,
   `
-local till = string.format('%.0f', now + ARGV[2])
 redis.call('ZADD', KEYS[1], till, ARGV[1], till, '__write__')
 redis.call('PEXPIREAT', KEYS[1], till)
 `,
