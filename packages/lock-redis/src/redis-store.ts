@@ -28,7 +28,7 @@ import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
-import type { ReplicaAcknowledgement } from "./replicas.ts";
+import type { ReplicaAcknowledgement, ReplicaOptions } from "./replica-options.ts";
 import { type Answer, readAnswer, readGrant, readSnapshot } from "./reply.ts";
 import type { Script, ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
@@ -95,17 +95,6 @@ export interface RedisStoreOptions {
    * @default none
    */
   readonly replicas?: ReplicaOptions;
-}
-
-/** See {@link RedisStoreOptions.replicas}. */
-export interface ReplicaOptions {
-  /** How many replicas have to confirm, 1 or more. */
-  readonly count: number;
-  /**
-   * How long they are waited for, in integral milliseconds from 1 to `commandTimeoutMs`.
-   * @default half of commandTimeoutMs
-   */
-  readonly timeoutMs?: number;
 }
 
 /**

@@ -1,13 +1,6 @@
 import type { PipelineResult, RedisClient } from "./redis-client.ts";
+import type { ReplicaAcknowledgement } from "./replica-options.ts";
 import type { ScriptCall } from "./script.ts";
-
-/** How many replicas must have received a grant before it counts, and how long they are waited for. */
-export interface ReplicaAcknowledgement {
-  /** How many replicas, from 1 up. */
-  readonly count: number;
-  /** How long, in integral milliseconds from 1 to `commandTimeoutMs`. */
-  readonly timeoutMs: number;
-}
 
 /** The server has granted, but too few of its replicas are known to have received that. */
 export class NotAcknowledged extends Error {

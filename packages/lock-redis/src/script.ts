@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ReplicaAcknowledgement } from "./replicas.ts";
+import type { ReplicaAcknowledgement } from "./replica-options.ts";
 
 /** A Lua script together with the digest by which the server knows it once it has seen it. */
 export interface Script {

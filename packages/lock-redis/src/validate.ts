@@ -1,9 +1,8 @@
 import { LockOptionsError, MAX_TTL_MS } from "@ota/lock-core";
 import { isCompanionName } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
-import type { ReplicaOptions } from "./redis-store.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
-import type { ReplicaAcknowledgement } from "./replicas.ts";
+import type { ReplicaAcknowledgement, ReplicaOptions } from "./replica-options.ts";
 
 /** The longest delay that a timer of Node can have. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
