@@ -13,7 +13,7 @@ describe.skipIf(!hasPostgres)("PostgresRowStore, an example, keeps the store con
     proxy = await startTcpProxy({ target: { host: url.hostname, port: Number(url.port || 5432) } });
     const proxied = Object.assign(new URL(url), { hostname: proxy.host, port: String(proxy.port) }).href;
     direct = postgres(url.href);
-    clients = [postgres(proxied, { backoff: 0.1 }), postgres(proxied, { backoff: 0.1 })];
+    clients = [postgres(proxied, { backoff: () => 0.1 }), postgres(proxied, { backoff: () => 0.1 })];
     await direct.unsafe(LOCK_TABLE);
   });
   afterAll(async () => {
