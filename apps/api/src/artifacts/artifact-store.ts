@@ -19,7 +19,8 @@ export interface ArtifactStore {
   put(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredArtifact>;
 
   /**
-   * Opens the bytes for reading, all of them or one range. Destroying the stream frees what it holds.
+   * Opens the bytes for reading, all of them or one range. Its chunks are the reader's own, to change or free. Destroying
+   * the stream frees what it holds.
    *
    * @throws {ArtifactError} `ARTIFACT_MISSING` if there is no such file or its size is not the one expected.
    */

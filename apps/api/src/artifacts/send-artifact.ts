@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
+import type { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { HttpProblem } from "../http/problems.ts";
 import { artifactProblem } from "./artifact-problem.ts";
 import type { ArtifactKey, ArtifactStore, ByteRange } from "./artifact-store.ts";
 import { decideRange } from "./byte-range.ts";
+import { releaseChunk } from "./chunk-memory.ts";
 
 /** The bytes to send, and what the response says about them. */
 export interface SentArtifact extends ArtifactKey {
@@ -91,12 +92,23 @@ async function write(
   }
   response.setTimeout(RECEIVER_IDLE_MS, () => response.destroy());
   response.writeHead(range === undefined ? 200 : 206, headers);
-  try {
-    await pipeline(source, response);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+  if ((await copy(source, response)) === "gone") {
     log.debug({ sha256: artifact.sha256 }, "the client ended the download early");
   }
+}
+
+/**
+ * Writes all that the source has. The next chunk is written when the last one is with the system, so a slow client slows
+ * the disk down instead of filling memory. Leaving the loop early closes the source.
+ */
+async function copy(source: Readable, response: ServerResponse): Promise<"complete" | "gone"> {
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    const error = await new Promise((written) => response.write(chunk, written));
+    if (error) return "gone";
+    releaseChunk(chunk);
+  }
+  response.end();
+  return "complete";
 }
 
 /** If-None-Match compares weakly (RFC 9110 §13.1.2): a `W/` that a proxy has added does not count. */
