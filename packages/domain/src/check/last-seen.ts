@@ -40,8 +40,7 @@ export class LastSeen {
   }
 
   async #write(): Promise<void> {
-    // In the order of ids, so that the flushes of several processes cannot wait for each other in a circle.
-    const entries = [...this.#seen].sort(([a], [b]) => (a < b ? -1 : 1));
+    const entries = [...this.#seen];
     this.#seen = new Map();
     for (let start = 0; start < entries.length; start += BATCH) {
       const batch = entries.slice(start, start + BATCH);
@@ -55,7 +54,10 @@ export class LastSeen {
   }
 }
 
-/** One statement for the batch. A time that is older than the row's, from a slower process, changes nothing. */
+/**
+ * One statement for the batch. Its rows are locked in the order of their ids, so that the flushes of several processes
+ * cannot wait for each other in a circle. A time that is older than the row's, from a slower process, changes nothing.
+ */
 async function writeLastSeen(db: Database, batch: readonly (readonly [bigint, Date])[]): Promise<void> {
   const ids = `{${batch.map(([id]) => id).join(",")}}`;
   const times = `{${batch.map(([, at]) => at.toISOString()).join(",")}}`;

@@ -9,10 +9,9 @@ import {
   updateDevice,
   withdrawFirmware,
 } from "@ota/domain";
-import { LockFactory, MemoryStore } from "@ota/lock-core";
 import { expect, it } from "vitest";
 import { describeOnDatabases } from "../support/databases.ts";
-import { artifactOf, createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
+import { artifactOf, createFleet, startChecks } from "../support/fleet.ts";
 
 const actor = { kind: "system" } as const;
 
@@ -61,39 +60,6 @@ describeOnDatabases("checkForUpdate", (database) => {
     });
     expect(await check()).toMatchObject({ ...first, how: "found", pollAfterSeconds: expect.any(Number) });
     expect(checks.events.map(({ kind }) => kind)).toEqual(["lock", "created", "decided", "decided"]);
-  });
-
-  it("names one creator also where several checks share the run that creates", async () => {
-    const { db, fleet, device, check } = await setUp();
-    await fleet.release("1.0.0");
-    // The first run waits until all have come, and then finds the lock held by somebody else; the second is shared.
-    const allHaveCome = Promise.withResolvers<void>();
-    const memory = new MemoryStore();
-    let runs = 0;
-    const store = overMemory({
-      async acquire(request) {
-        runs += 1;
-        if (runs > 1) return memory.acquire(request);
-        await allHaveCome.promise;
-        return { outcome: "contended" };
-      },
-    });
-    const locks = new LockFactory(store, { logger: quietLogger });
-    const checks = startChecks(db, { locks, settings: { lockMaxAttempts: 1 } });
-    const asking = Promise.allSettled(
-      Array.from({ length: 10 }, () => checks.checkForUpdate({ tokenHash: device.tokenHash })),
-    );
-    const { tokenHash } = await fleet.device();
-    for (let later = 0; later < 5; later += 1) await startChecks(db).checkForUpdate({ tokenHash });
-    allHaveCome.resolve();
-    const answers = await asking;
-    const hows = answers.map((answer) =>
-      answer.status === "rejected" ? answer.reason.code : (answer.value as UpdateAnswer).how,
-    );
-    const joined = Array.from({ length: 8 }, () => "joined");
-    expect(hows.toSorted()).toEqual(["SERVICE_BUSY", "created", ...joined]);
-    expect(checks.events.filter(({ kind }) => kind === "created")).toHaveLength(1);
-    expect(await check()).toMatchObject({ how: "found" });
   });
 
   it("answers with a reason when there is nothing", async () => {
