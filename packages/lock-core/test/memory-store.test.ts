@@ -1,7 +1,8 @@
-import { MemoryState, MemoryStore } from "@ota/lock-core";
+import { type LockMode, MemoryState, MemoryStore } from "@ota/lock-core";
 import { ManualClock } from "@ota/lock-core/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { GrantList } from "./grant-list.ts";
 
 describe("MemoryStore", () => {
   test("gives each store a state of its own unless one is shared", async () => {
@@ -44,72 +45,58 @@ describe("MemoryStore", () => {
     const key = fc.constantFrom("a", "b", "");
     const owner = fc.constantFrom("one", "two", "three");
     const ttlMs = fc.integer({ min: 1, max: 20 });
+    const mode = fc.constantFrom<LockMode>("exclusive", "shared");
     const step = fc.oneof(
-      fc.record({ do: fc.constant("acquire" as const), key, owner, ttlMs }),
-      fc.record({ do: fc.constant("extend" as const), key, owner, ttlMs }),
-      fc.record({ do: fc.constant("release" as const), key, owner }),
-      fc.record({ do: fc.constant("isHeld" as const), key, owner }),
+      fc.record({ do: fc.constant("acquire" as const), key, owner, ttlMs, mode }),
+      fc.record({ do: fc.constantFrom("extend" as const, "promote" as const, "demote" as const), key, owner, ttlMs }),
+      fc.record({ do: fc.constantFrom("release" as const, "isHeld" as const), key, owner }),
+      fc.record({ do: fc.constantFrom("inspect" as const, "forceRelease" as const), key }),
       fc.record({ do: fc.constant("pass" as const), ms: fc.integer({ min: 0, max: 15 }) }),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
-        let now = 0;
-        const state = new MemoryState({ clock: { now: () => now } });
-        const stores = [new MemoryStore({ state }), new MemoryStore({ state })] as const;
         const model = new GrantList();
+        const state = new MemoryState({ clock: { now: () => model.now } });
+        const stores = [new MemoryStore({ state }), new MemoryStore({ state })] as const;
         for (const [index, next] of steps.entries()) {
           const store = stores[index % 2 === 0 ? 0 : 1];
-          if (next.do === "pass") now += next.ms;
-          else if (next.do === "acquire") expect((await store.acquire(next)).outcome).toBe(model.acquire(next, now));
-          else if (next.do === "extend") expect(await store.extend(next)).toBe(model.extend(next, now));
-          else if (next.do === "release") expect(await store.release(next)).toBe(model.release(next, now));
-          else expect(await store.isHeld(next)).toBe(model.isHeld(next, now));
+          if (next.do === "pass") model.now += next.ms;
+          else if (next.do === "acquire") expect(await store.acquire(next)).toEqual(model.acquire(next));
+          else if (next.do === "extend") expect(await store.extend(next)).toBe(model.extend(next));
+          else if (next.do === "promote") expect(await store.promote(next)).toEqual(model.promote(next));
+          else if (next.do === "demote") expect(await store.demote(next)).toBe(model.demote(next));
+          else if (next.do === "release") expect(await store.release(next)).toBe(model.release(next));
+          else if (next.do === "isHeld") expect(await store.isHeld(next)).toBe(model.isHeld(next));
+          else if (next.do === "inspect") expect(await store.inspect(next)).toEqual(model.inspect(next));
+          else expect(await store.forceRelease(next)).toBe(model.forceRelease(next));
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 1_000 },
     );
   });
+
+  test("mints fencing tokens above all earlier ones, whatever becomes of the keys and of the time of day", async () => {
+    const state = new MemoryState();
+    const store = new MemoryStore({ state });
+    const RealDate = globalThis.Date;
+    let last = 0n;
+    try {
+      for (const timeOfDay of [RealDate.now(), RealDate.now() - 3_600_000, 0, RealDate.now() + 3_600_000, 0]) {
+        globalThis.Date = class extends RealDate {
+          static override now = () => timeOfDay;
+        } as DateConstructor;
+        for (const key of ["a", "b", "a"]) {
+          const result = await store.acquire({ key, owner: `${last}`, ttlMs: 60_000, fencing: true });
+          const token = "fencingToken" in result ? (result.fencingToken ?? 0n) : 0n;
+          expect(token).toBeGreaterThan(last);
+          last = token;
+          await store.forceRelease({ key });
+        }
+      }
+    } finally {
+      globalThis.Date = RealDate;
+    }
+    expect(state.size).toBe(0);
+    expect(last).toBeLessThan(2n ** 63n);
+  });
 });
-
-interface Request {
-  readonly key: string;
-  readonly owner: string;
-  readonly ttlMs?: number;
-}
-
-/** The model: every grant ever made, of which the last one of a key counts. Nothing is ever removed. */
-class GrantList {
-  readonly #grants: { key: string; owner: string; until: number }[] = [];
-
-  acquire(request: Request, now: number): string {
-    const holder = this.#holder(request.key, now);
-    if (holder !== undefined && holder !== request.owner) return "contended";
-    this.#note(request, now);
-    return "granted";
-  }
-
-  extend(request: Request, now: number): string {
-    if (!this.isHeld(request, now)) return "lost";
-    this.#note(request, now);
-    return "extended";
-  }
-
-  release(request: Request, now: number): string {
-    if (!this.isHeld(request, now)) return "not-held";
-    this.#note({ ...request, ttlMs: 0 }, now);
-    return "released";
-  }
-
-  isHeld({ key, owner }: Request, now: number): boolean {
-    return this.#holder(key, now) === owner;
-  }
-
-  #holder(key: string, now: number): string | undefined {
-    const last = this.#grants.filter((grant) => grant.key === key).at(-1);
-    return last !== undefined && now < last.until ? last.owner : undefined;
-  }
-
-  #note({ key, owner, ttlMs = 0 }: Request, now: number): void {
-    this.#grants.push({ key, owner, until: now + ttlMs });
-  }
-}
