@@ -71,7 +71,7 @@ describe.skipIf(!hasRedis)("the ACL line of the README", () => {
     const store = new RedisStore(redis, { keyPrefix: "ota:" });
     const lock = new LockFactory(store).createLock("k");
     const lease = await lock.acquire();
-    const inLine = async () => (await admin.zrange("ota:{ota:k}:queue", 0, -1)).map((name) => name.charAt(0));
+    const inLine = async () => (await admin.zrange("ota:{ota:k}:queue", 0, "-1")).map((name) => name.charAt(0));
     const waiting = new LockFactory(new RedisStore(redis, { keyPrefix: "ota:" })).createLock("k").acquire();
     await until(async () => (await inLine()).length === 1);
     await pause(500);

@@ -52,7 +52,7 @@ describe.skipIf(!hasRedis)("processes that wait for one lock", () => {
       const owner = newOwner();
       await holder.acquire({ key, owner, ttlMs: 60_000 });
       const inLine = async () =>
-        (await redis.zrange(`{${key}}:queue`, 0, -1)).filter((name) => name.startsWith("+")).length;
+        (await redis.zrange(`{${key}}:queue`, 0, "-1")).filter((name) => name.startsWith("+")).length;
       for (const [index, contender] of [...dead, alive].entries()) {
         contender.go();
         await until(async () => (await inLine()) === index + 1);

@@ -42,7 +42,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     }).createLock(key);
   }
 
-  const inLine = () => admin.zrange(`{${key}}:queue`, 0, -1);
+  const inLine = () => admin.zrange(`{${key}}:queue`, 0, "-1");
 
   /** Waits until so many stores are in line and, if they listen, are sure to hear. */
   async function untilInLine(count: number, kind = "+"): Promise<void> {
@@ -182,7 +182,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     const [client, observer] = [new Redis(restarted.url), new Redis(restarted.url)];
     for (const each of [client, observer]) each.on("error", () => {});
     const [one, two] = [makeStore({}, client), makeStore({}, client)];
-    const heard = async () => (await observer.zrange(`{${key}}:queue`, 0, -1)).some((name) => name.startsWith("+"));
+    const heard = async () => (await observer.zrange(`{${key}}:queue`, 0, "-1")).some((name) => name.startsWith("+"));
     await lockOf(one).acquire();
     const options = { retryDelayMs: 500 };
     const waiting = lockOf(two, options).acquire();
@@ -244,7 +244,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
       const lease = await lockOf(makeStore({ peers })).acquire();
       const waiting = lockOf(makeStore({ peers }, clients[1]), { retryDelayMs: 40 }).acquire();
       await untilInLine(1);
-      await admin.client("KILL", "TYPE", "pubsub");
+      await admin.call("CLIENT", "KILL", "TYPE", "pubsub");
       await admin.script("FLUSH");
       await untilInLine(1, "-");
       await untilInLine(1);
@@ -290,7 +290,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
         );
     await lease.release();
     await (await local).release();
-    await until(async () => (await admin.zrange(key, 0, -1)).some((member) => member.startsWith("-")));
+    await until(async () => (await admin.zrange(key, 0, "-1")).some((member) => member.startsWith("-")));
     expect(await admin.pttl(key)).toBeLessThanOrEqual(250);
     expect(await lockOf(makeStore()).tryAcquire()).toBeUndefined();
     expect((await place.acquire(request)).outcome).toBe("granted");
@@ -321,7 +321,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
     const lease = await lockOf(makeStore({ keyPrefix: "ota:" }, client)).acquire();
     const waiting = lockOf(makeStore({ keyPrefix: "ota:" }, client)).acquire();
     await until(async () =>
-      (await admin.zrange(`app:ota:{app:ota:${key}}:queue`, 0, -1)).some((n) => n.startsWith("+")),
+      (await admin.zrange(`app:ota:{app:ota:${key}}:queue`, 0, "-1")).some((n) => n.startsWith("+")),
     );
     const channels = (await admin.pubsub("CHANNELS", "app:ota:*")) as string[];
     expect(channels.length).toBeGreaterThan(0);
