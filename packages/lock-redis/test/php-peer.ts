@@ -39,6 +39,8 @@ export interface PhpRequest {
   readonly as?: string;
   /** In seconds, as PHP has it. */
   readonly ttl?: number;
+  /** In seconds; 300 by default, as PHP has it. */
+  readonly initialTtl?: number;
   readonly token?: string;
   /** A serialised Key in base64. */
   readonly text?: string;

@@ -108,6 +108,15 @@ describe.skipIf(!hasRedis || !hasPhpLock)("RedisStore and symfony/lock in PHP", 
     expect(await store.acquire({ key, owner, ttlMs: 10_000 })).toEqual(GRANTED);
   });
 
+  it("a PHP waiter that has waited for longer than its store's initialTtl fails as it gets the lock, and leaves it free", async () => {
+    await store.acquire({ key, owner, ttlMs: 10_000 });
+    const waiting = php.ask({ do: "wait", lock: key, initialTtl: 0.2 });
+    await pause(400);
+    await store.release({ key, owner });
+    expect(await waiting).toContain("LockAcquiringException");
+    expect(await store.acquire({ key, owner, ttlMs: 10_000 })).toEqual(GRANTED);
+  });
+
   it("two PHP processes and two Node stores that count under one lock lose no count", async () => {
     const counter = `${key}:counter`;
     const times = 40;

@@ -30,7 +30,8 @@ while (($line = fgets(STDIN)) !== false) {
     $holder = ($request['as'] ?? '').'@'.$request['lock'];
     $keys[$holder] ??= new Key($request['lock']);
     $key = $keys[$holder];
-    $lock = new Lock($key, $store, $request['ttl'] ?? 10.0, false);
+    $asked = isset($request['initialTtl']) ? new RedisStore($redis, $request['initialTtl']) : $store;
+    $lock = new Lock($key, $asked, $request['ttl'] ?? 10.0, false);
     try {
         $answer = match ($request['do']) {
             'acquire' => $lock->acquire(),
