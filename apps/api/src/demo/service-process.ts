@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { extname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 
 /** A service that runs in a process of its own. */
 export interface ServiceProcess {
@@ -26,8 +26,9 @@ const STOP_TIMEOUT_MS = 10_000;
 export async function startService({ environment, signal }: StartServiceOptions): Promise<ServiceProcess> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const main = fileURLToPath(new URL("../main.js", import.meta.url));
-  const child = spawn(process.execPath, ["--enable-source-maps", main], {
+  // The program beside this one, run in the same way: as it is shipped, or from the sources.
+  const main = join(import.meta.dirname, `../main${extname(import.meta.filename)}`);
+  const child = spawn(process.execPath, [...process.execArgv, main], {
     env: { ...environment, HOST: "127.0.0.1", PORT: String(port), PUBLIC_URL: url },
     stdio: ["ignore", "pipe", "pipe"],
   });
