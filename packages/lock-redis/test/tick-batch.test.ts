@@ -27,9 +27,9 @@ describe.skipIf(!hasRedis)("operations of one tick", () => {
     const socket = client.stream;
     const { write } = socket;
     let writes = 0;
-    socket.write = (...args: Parameters<typeof write>) => {
+    socket.write = function counted(this: unknown, ...args: unknown[]) {
       writes++;
-      return write.apply(socket, args);
+      return Reflect.apply(write, this, args);
     };
     try {
       await work();
