@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { attemptEvents, devices, upgradeAttempts } from "../schema/index.ts";
 import { type AttemptState, type CancelOutcome, type ReportedState, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
@@ -28,12 +28,13 @@ export interface ReportRecord {
   readonly deviceTime: Date | null;
 }
 
-/** The new values of a device's row. */
+/** What a device's row learns. What is `undefined` stays as it is in the row, whoever has written it meanwhile. */
 export interface DeviceUpdate {
   readonly id: bigint;
-  readonly hardwareRevision: string | null;
-  readonly reportedVersion: string | null;
-  readonly confirmedVersion: string | null;
+  readonly hardwareRevision?: string | undefined;
+  /** `null`: what it reported before is no longer true. */
+  readonly reportedVersion?: string | null | undefined;
+  readonly confirmedVersion?: string | undefined;
 }
 
 /**
@@ -80,17 +81,18 @@ export async function recordTransition(db: Database, record: TransitionRecord): 
 }
 
 /** Writes what a device has told about itself, where no attempt is concerned. */
-export async function recordDevice(db: Database, { id, ...values }: DeviceUpdate): Promise<void> {
-  const { hardwareRevision, reportedVersion, confirmedVersion } = values;
-  await db.update(devices).set({ hardwareRevision, reportedVersion, confirmedVersion }).where(eq(devices.id, id));
+export async function recordDevice(db: Database, update: DeviceUpdate): Promise<void> {
+  const device = updatedDevice(db, update);
+  await db.with(device).select({ id: device.id }).from(device);
 }
 
 function updatedDevice(db: Database, { id, hardwareRevision, reportedVersion, confirmedVersion }: DeviceUpdate) {
+  const reported = reportedVersion !== undefined;
   return db.$with("device", { id: devices.id }).as(sql`
     update devices set
-      hardware_revision = ${hardwareRevision}::text,
-      reported_version = ${reportedVersion}::text,
-      confirmed_version = ${confirmedVersion}::text
+      hardware_revision = coalesce(${hardwareRevision ?? null}::text, hardware_revision),
+      reported_version = case when ${reported}::boolean then ${reportedVersion ?? null}::text else reported_version end,
+      confirmed_version = coalesce(${confirmedVersion ?? null}::text, confirmed_version)
     where id = ${id}::bigint
     returning id
   `);

@@ -24,21 +24,20 @@ export async function applyReported(
 ): Promise<DeviceState | undefined> {
   const { state, catalog } = input;
   const { device, history } = state;
-  const reported = {
-    version: input.reported.version === undefined ? undefined : storableWord(input.reported.version),
-    hardwareRevision:
-      input.reported.hardwareRevision === undefined ? undefined : storableWord(input.reported.hardwareRevision),
+  const version = storable(input.reported.version);
+  const hardware = storable(input.reported.hardwareRevision);
+  const reached = version === undefined ? undefined : reachedBy(version, { state, catalog });
+  const news = {
+    id: device.id,
+    ...(version === undefined || version === device.reportedVersion ? {} : { reportedVersion: version }),
+    ...(hardware === undefined || hardware === device.hardwareRevision ? {} : { hardwareRevision: hardware }),
+    ...(reached === undefined || version === undefined ? {} : { confirmedVersion: version }),
   };
-  const reportedVersion = reported.version ?? device.reportedVersion;
-  const hardwareRevision = reported.hardwareRevision ?? device.hardwareRevision;
-  const changed = reportedVersion !== device.reportedVersion || hardwareRevision !== device.hardwareRevision;
-  const reached = reported.version === undefined ? undefined : reachedBy(reported.version, { state, catalog });
-  if (!changed && reached === undefined) return state;
+  if (Object.keys(news).length === 1) return state;
 
-  const confirmedVersion = reached === undefined ? device.confirmedVersion : (reported.version ?? null);
-  const told = { ...device, reportedVersion, hardwareRevision, confirmedVersion };
+  const told = { ...device, ...news };
   if (reached === undefined) {
-    await recordDevice(db, told);
+    await recordDevice(db, news);
     return { ...state, device: told };
   }
 
@@ -48,14 +47,18 @@ export async function applyReported(
     from: attempt.state,
     to: "succeeded",
     cancelOutcome: null,
-    report: { ...NO_REPORT, version: reportedVersion },
-    device: told,
+    report: { ...NO_REPORT, version: version ?? null },
+    device: news,
   });
   if (!written) return undefined;
   const succeeded: AttemptRecord = { ...attempt, state: "succeeded", cancelOutcome: null, closedAt: state.now };
   const closed: UpgradeRecord = { ...record, attempts: [...record.attempts.slice(0, -1), succeeded] };
   const records = history.records.map((one) => (one === record ? closed : one));
   return { ...state, device: told, history: { records } };
+}
+
+function storable(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : storableWord(text);
 }
 
 /** The attempt that the reported version shows to have succeeded. */

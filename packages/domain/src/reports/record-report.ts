@@ -91,7 +91,7 @@ interface FoundAttempt {
     readonly cancelOutcome: CancelOutcome | null;
     readonly lastSeq: number;
   };
-  readonly device: DeviceUpdate;
+  readonly device: { readonly id: bigint; readonly reportedVersion: string | null };
   readonly target: { readonly version: string; readonly canonicalVersion: string };
   readonly product: { readonly versionScheme: VersionScheme; readonly confirmBy: "report" | "version" };
   readonly now: Date;
@@ -113,12 +113,7 @@ async function lockAttempt(
         cancelOutcome: upgradeAttempts.cancelOutcome,
         lastSeq: upgradeAttempts.lastSeq,
       },
-      device: {
-        id: devices.id,
-        hardwareRevision: devices.hardwareRevision,
-        reportedVersion: devices.reportedVersion,
-        confirmedVersion: devices.confirmedVersion,
-      },
+      device: { id: devices.id, reportedVersion: devices.reportedVersion },
       target: { version: firmware.version, canonicalVersion: firmware.canonicalVersion },
       product: { versionScheme: products.versionScheme, confirmBy: products.confirmBy },
       now: sql`now()`.mapWith(devices.createdAt),
@@ -162,15 +157,18 @@ function deviceUpdate(
   { device, target, product }: FoundAttempt,
   { report, succeeded }: { readonly report: Report; readonly succeeded: boolean },
 ): DeviceUpdate | undefined {
-  let reportedVersion = report.version === undefined ? device.reportedVersion : storableWord(report.version);
-  const confirmedVersion = succeeded ? target.version : device.confirmedVersion;
-  if (succeeded && report.version === undefined && reportedVersion !== null) {
-    // What it reported before the install is no longer true, and its word is the newest that is known.
-    const stale = canonicalVersion(product.versionScheme, reportedVersion) !== target.canonicalVersion;
-    if (stale) reportedVersion = null;
+  const { id, reportedVersion: before } = device;
+  const confirmedVersion = succeeded ? target.version : undefined;
+  if (report.version !== undefined) {
+    const reportedVersion = storableWord(report.version);
+    const news = reportedVersion !== before || confirmedVersion !== undefined;
+    return news ? { id, reportedVersion, confirmedVersion } : undefined;
   }
-  if (reportedVersion === device.reportedVersion && confirmedVersion === device.confirmedVersion) return undefined;
-  return { ...device, reportedVersion, confirmedVersion };
+  if (confirmedVersion === undefined) return undefined;
+  // What it reported before the install is no longer true: its word is the newest that is known.
+  const stale =
+    before !== null && canonicalVersion(product.versionScheme, before) !== target.canonicalVersion ? null : undefined;
+  return { id, reportedVersion: stale, confirmedVersion };
 }
 
 function toRecord(report: Report): ReportRecord {

@@ -93,6 +93,19 @@ describeOnDatabases("checkForUpdate", (database) => {
     expect(await getDevice(db, { deviceId: device.id })).toMatchObject({ ...facts, reportedVersion: "1.1.0" });
   });
 
+  it("writes only what it was told: what others learnt meanwhile stays", async () => {
+    const { db, device, checks } = await setUp();
+    const { tokenHash } = device;
+    await database().query(`update devices set confirmed_version = '0.9.0' where public_id = '${device.id}'`);
+    await Promise.all([
+      checks.checkForUpdate({ tokenHash, reported: { version: "1.0.0" } }),
+      checks.checkForUpdate({ tokenHash, reported: { hardwareRevision: "B" } }),
+    ]);
+    expect(await getDevice(db, { deviceId: device.id })).toMatchObject({
+      ...{ reportedVersion: "1.0.0", hardwareRevision: "B", confirmedVersion: "0.9.0" },
+    });
+  });
+
   it.each(["a\u0000b", "half \ud800", "x".repeat(10_000), "", "1.0.0\n"])(
     "takes any text as a version, and never fails on it: %j",
     async (version) => {
