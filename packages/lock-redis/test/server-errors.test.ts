@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { RedisStore } from "../src/index.ts";
 import { connect, failure, newOwner, stored, until } from "./support.ts";
 
-const OPERATIONS = ["acquire", "extend", "release", "isHeld"] as const;
-const WRITING = ["acquire", "extend", "release"] as const;
+const WRITING = ["acquire", "extend", "release", "promote", "demote", "forceRelease"] as const;
+const OPERATIONS = [...WRITING, "isHeld", "inspect"] as const;
 
 describe.skipIf(!hasRedis)("RedisStore, when Redis answers with an error", () => {
   const servers: RedisServer[] = [];

@@ -1,6 +1,6 @@
 export { hasPostgres, hasPostgresBinaries, hasRedis } from "./binaries.ts";
 export type { ServerClock } from "./fake-time.ts";
-export { hasFakeTime } from "./fake-time.ts";
+export { fakeTime, hasFakeTime } from "./fake-time.ts";
 export { freePort } from "./free-port.ts";
 export type { PostgresServer, StartPostgresOptions } from "./postgres-server.ts";
 export { startPostgres } from "./postgres-server.ts";
