@@ -1,3 +1,10 @@
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { json } from "node:stream/consumers";
+
+/** As many connections as there are requests at once. Half the cost of `fetch`, which would be counted as the service's. */
+const AGENT = new Agent({ keepAlive: true });
+
 /** One answer of the service. */
 export interface ApiAnswer {
   readonly status: number;
@@ -20,16 +27,19 @@ export class ApiClient {
   /** Sends a request, whatever its answer. */
   async send(method: "GET" | "POST", path: string, body?: unknown): Promise<ApiAnswer> {
     const isBytes = body instanceof Uint8Array;
-    const response = await fetch(`${this.#url}${path}`, {
+    const content = isBytes ? body : body === undefined ? undefined : JSON.stringify(body);
+    const sending = request(`${this.#url}${path}`, {
       method,
+      agent: AGENT,
       signal: this.#signal,
       headers: {
         authorization: `Bearer ${this.#token}`,
-        ...(body === undefined ? {} : { "content-type": isBytes ? "application/octet-stream" : "application/json" }),
+        ...(content === undefined ? {} : { "content-type": isBytes ? "application/octet-stream" : "application/json" }),
+        ...(content === undefined ? {} : { "content-length": Buffer.byteLength(content) }),
       },
-      ...(body === undefined ? {} : { body: isBytes ? new Uint8Array(body) : JSON.stringify(body) }),
     });
-    return { status: response.status, body: (await response.json()) as ApiAnswer["body"] };
+    const [response] = (await once(sending.end(content), "response")) as [IncomingMessage];
+    return { status: response.statusCode ?? 0, body: (await json(response)) as ApiAnswer["body"] };
   }
 
   /** Sends a request that must succeed. */

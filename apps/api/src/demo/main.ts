@@ -80,6 +80,7 @@ async function demonstrate(options: DemoOptions, run: { folder: string; signal: 
     console.log(
       right ? "Every figure is what the service guarantees." : "NOT every figure is what the service guarantees.",
     );
+    if (!right) console.log(`The service's last words:\n${service.lastWords()}`);
     if (given["DATABASE_URL"]) console.log(`Left in the database: the product ${product} with its devices.`);
     if (!given["OTA_OPERATOR_KEY"]) await revokeOwnKey(operator, product);
     return right;

@@ -7,6 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** A service that runs in a process of its own. */
 export interface ServiceProcess {
   readonly url: string;
+  /** The end of what it has logged. */
+  lastWords(): string;
   /** Ends the process: kindly, then for certain. */
   stop(): Promise<void>;
 }
@@ -32,14 +34,14 @@ export async function startService({ environment, signal }: StartServiceOptions)
     env: { ...environment, HOST: "127.0.0.1", PORT: String(port), PUBLIC_URL: url },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const log = lastLines(child);
+  const lastWords = collectLog(child);
   const stop = () => end(child);
   try {
     await untilReady({ url, child, signal });
-    return { url, stop };
+    return { url, lastWords, stop };
   } catch (error) {
     await stop();
-    throw signal.aborted ? error : new Error(`${(error as Error).message} Its last words:\n${log()}`);
+    throw signal.aborted ? error : new Error(`${(error as Error).message} Its last words:\n${lastWords()}`);
   }
 }
 
@@ -71,7 +73,7 @@ function hasEnded(child: ChildProcess): boolean {
 }
 
 /** Keeps the end of what the process prints; it must be read, or the process stops at a full pipe. */
-function lastLines(child: ChildProcess): () => string {
+function collectLog(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding("utf8").on("data", (chunk: string) => {
