@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { type Lease, LockFactory, LockStoreError } from "@ota/lock-core";
 import { hasRedis, type RedisCluster, type RedisServer, startRedisCluster } from "@ota/testkit";
 import * as six from "ioredis";
@@ -90,6 +91,35 @@ describe.skipIf(!hasRedis)("RedisStore on a Cluster of three masters with replic
     }
   });
 
+  it("a user with the ACL line of the README, and what it says a Cluster and replicas need besides, can do it all", async () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    const [, rules = ""] = /^user locks (.*)$/m.exec(readme) ?? [];
+    const [, besides = ""] = /A Cluster client also needs `([^`]+)`, and `replicas` needs/.exec(readme) ?? [];
+    expect(besides).not.toBe("");
+    for (const node of [...cluster.masters, ...cluster.replicas]) {
+      const line = [...rules.split(" "), ...besides.split(" "), "+wait"];
+      expect(await node.cli("ACL", "SETUSER", "locks", "reset", ...line)).toBe("OK");
+    }
+    const redisOptions = { username: "locks", password: "password" };
+    const store = () => new RedisStore(newClient(six, { redisOptions }), { keyPrefix: "ota:", replicas: { count: 1 } });
+    const [one, two] = [store(), store()];
+    stores.push(one, two);
+    const key = newKey();
+    const lock = factoryOn(one).createLock(key, { fencing: true });
+    const lease = await lock.acquire();
+    const waiting = factoryOn(two).createLock(key, { fencing: true }).acquire({ retryDelayMs: 60_000 });
+    const { owner } = await cluster.locate(`ota:${key}`);
+    await until(async () => (await owner.cli("PUBSUB", "SHARDCHANNELS")).includes(key));
+    await pause(100); // It asks once more when it hears.
+    await lease.release();
+    const second = await waiting;
+    expect(await second.demote()).toBe("demoted");
+    expect(await second.promote()).toBe("promoted");
+    expect(await second.extend()).toBe("extended");
+    expect((await factoryOn(one).inspect(key)).mode).toBe("exclusive");
+    expect(await factoryOn(one).forceRelease(key)).toBe("released");
+  });
+
   it("operations of one tick on many keys reach all masters", async () => {
     const store = newStore();
     const keys = Array.from({ length: 60 }, newKey);
@@ -102,6 +132,8 @@ describe.skipIf(!hasRedis)("RedisStore on a Cluster of three masters with replic
     const { slot, owner, other } = await cluster.locate(tag);
     const held = { key: `{${tag}}:held`, owner: newOwner() };
     await newStore().acquire({ ...held, ttlMs: 60_000 });
+    const stale = newStore(six, { replicas: { count: 1 } });
+    await stale.isHeld(held); // It knows where the slots are, before one moves.
     const keys = Array.from({ length: 4 }, (_, index) => `{${tag}}:${index}`);
     const inside = new Map<string, number>();
     const tokens = new Map<string, bigint>();
@@ -143,6 +175,8 @@ describe.skipIf(!hasRedis)("RedisStore on a Cluster of three masters with replic
     for (const error of errors) expect(String(error)).toMatch(/^LockStoreError: .*|^LockTimeoutError: /);
     const unreleased = errors.filter((error) => error instanceof LockStoreError && error.operation === "release");
     expect(unreleased).toEqual([]); // Else they would be held until their TTL ends.
+    const fresh = { key: `{${tag}}:fresh`, owner: newOwner(), ttlMs: TTL_MS };
+    expect(await stale.acquire(fresh)).toEqual({ outcome: "granted" });
     expect(await newStore().isHeld(held)).toBe(true);
     expect(await newStore().release(held)).toBe("released");
     expect(await other.cli("CLUSTER", "COUNTKEYSINSLOT", String(slot))).not.toBe("0");
