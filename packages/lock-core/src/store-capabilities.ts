@@ -48,7 +48,8 @@ export function hasSharedLocks(store: LockStore): store is SharedLockStore {
  * Each new exclusive grant of a key, a promotion included, gets a token larger than every earlier one of that key: across
  * expiry, release, restarts of the backend and loss of whatever the store counts with. A second acquire by the holder gets
  * the token that the lease has; a reader gets one that is at least the last writer's and below the next one's. Tokens are
- * positive and below 2^63, so that they fit into the large integers of databases.
+ * positive and below 2^63, so that they fit into the large integers of databases. An owner asks for a token in all of its
+ * requests for a key or in none.
  */
 export interface FencingStore extends LockStore {
   /**
