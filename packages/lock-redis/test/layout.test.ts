@@ -19,11 +19,11 @@ describe.skipIf(!hasRedis)("what RedisStore keeps in Redis", () => {
     await server.stop();
   });
 
-  /** Runs `operation` and gives its result and the bounds of the server's clock around it. */
+  /** Runs `operation` and gives its result and the bounds of the server's clock around it: ends of leases are rounded up. */
   async function timed<T>(operation: () => Promise<T>) {
     const from = await serverNow(redis);
     const result = await operation();
-    return { result, from, to: await serverNow(redis) };
+    return { result, from, to: (await serverNow(redis)) + 1 };
   }
 
   it("a granted lock is exactly the owner and the marker with one score, and the key ends with it", async () => {
