@@ -31,7 +31,10 @@ function pageOf(name: string): string {
   const tsconfig = join(folder, `${name}.json`);
   const entry = join(root, "packages", name, "src/index.ts");
   const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] };
-  writeFileSync(tsconfig, JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, files: [entry], include: [] }));
+  writeFileSync(
+    tsconfig,
+    JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, files: [entry], include: [] }),
+  );
   const options = {
     plugin: ["typedoc-plugin-markdown"],
     ...{ tsconfig, out, entryPoints: [entry], name: `@ota/${name}`, readme: "none" },
