@@ -5,7 +5,7 @@ import { attemptIdSchema, plainText, publicIdSchema } from "../http/schemas.ts";
 import type { Services } from "../services.ts";
 
 /** A version as a device says it. One that is not valid in the product's scheme is an answer's matter, not an error. */
-export const reportedVersionSchema = plainText(256).min(1);
+const reportedVersionSchema = plainText(256).min(1);
 
 const checkSchema = z
   .strictObject({

@@ -1,29 +1,28 @@
 import { ATTEMPT_STATES, REPORTED_STATES } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { attemptIdParamSchema, attemptIdSchema, plainText } from "../http/schemas.ts";
-import { reportedVersionSchema } from "./check.ts";
+import { attemptIdParamSchema, attemptIdSchema } from "../http/schemas.ts";
 
-const MAX_INT32 = 2_147_483_647;
-
+/** What is too long or out of range is cut when it is kept, never refused: the report may be a device's last word. */
 const reportSchema = z
   .strictObject({
     state: z.enum(REPORTED_STATES).meta({ description: "How far the device is, or how it ended." }),
-    progressPercent: z.int().min(0).max(100).optional(),
-    message: plainText(1024).optional().meta({ description: "For people.", example: "image written to slot B" }),
-    details: z.array(plainText(1024)).max(32).optional().meta({ description: "More lines for people." }),
-    code: z
-      .int()
-      .min(-MAX_INT32 - 1)
-      .max(MAX_INT32)
+    progressPercent: z.number().optional().meta({ description: "0 to 100.", example: 40 }),
+    message: z
+      .string()
       .optional()
-      .meta({ description: "A code of the device's own." }),
+      .meta({ description: "For people; kept up to 1 000 characters.", example: "image written to slot B" }),
+    details: z
+      .array(z.string())
+      .optional()
+      .meta({ description: "More lines for people; the last 50 are kept, up to 500 characters each." }),
+    code: z.number().optional().meta({ description: "A code of the device's own; kept where an int32 holds it." }),
     deviceTime: z.iso
       .datetime({ offset: true })
       .transform((text) => new Date(text))
       .optional()
       .meta({ description: "By the device's clock. Kept, and never used to order reports.", format: "date-time" }),
-    version: reportedVersionSchema.optional().meta({ description: "The version that it runs now." }),
+    version: z.string().min(1).optional().meta({ description: "The version that it runs now." }),
   })
   .meta({ id: "Report" });
 

@@ -227,7 +227,7 @@ export const badRequests: readonly BadRequest[] = [
   {
     title: "several bad fields at once",
     path: "/v1/attempts/0/reports",
-    body: '{"state":"done","progressPercent":101}',
+    body: '{"state":"done","progressPercent":"half"}',
     status: 422,
     code: "FIELDS_INVALID",
     fields: ["params.attemptId", "body.state", "body.progressPercent"],

@@ -1,0 +1,48 @@
+import { hasPostgres } from "@ota/testkit";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { aDevice, aFirmware, aProduct } from "../support/fleet.ts";
+import { startApi, type TestApi } from "../support/start-api.ts";
+
+describe.skipIf(!hasPostgres)("a device's report", () => {
+  let api: TestApi;
+
+  beforeAll(async () => {
+    api = await startApi();
+  });
+  afterAll(() => api.close());
+
+  async function anOffer() {
+    const product = await aProduct(api);
+    await aFirmware(api, { product });
+    const { call } = await aDevice(api, { product });
+    const { body } = await call("POST", "/v1/check", { json: { version: "1.0.0" } });
+    const report = (json: object) => call("POST", `/v1/attempts/${body.attempt.id}/reports`, { json });
+    const history = async () => (await api.operator("GET", `/v1/upgrades/${body.upgradeId}`)).body.attempts[0].events;
+    return { report, history };
+  }
+
+  test("of the end is stored however long and odd its other fields are", async () => {
+    const { report, history } = await anOffer();
+    const answer = await report({
+      state: "failed",
+      message: `\u0000${"m".repeat(5_000)}`,
+      details: Array.from({ length: 60 }, (_, line) => `${line} ${"d".repeat(600)}`),
+      progressPercent: 250.5,
+      code: 2 ** 40,
+      version: "v".repeat(1000),
+    });
+    expect(answer).toMatchObject({ status: 200, body: { attempt: { state: "failed" }, effect: "moved" } });
+    const event = (await history()).at(-1);
+    expect(event).toMatchObject({ reportedState: "failed", progressPercent: 100, code: null });
+    expect(event.message).toBe(`\ufffd${"m".repeat(999)}`);
+    expect(event.details).toHaveLength(50);
+    expect(event.details[49]).toMatch(/^59 d{497}$/);
+  });
+
+  test("of the end is answered the same when it comes again", async () => {
+    const { report } = await anOffer();
+    expect(await report({ state: "failed" })).toMatchObject({ status: 200, body: { effect: "moved" } });
+    expect(await report({ state: "failed" })).toMatchObject({ status: 200, body: { effect: "repeated" } });
+    expect(await report({ state: "downloading" })).toMatchObject({ status: 409, body: { code: "ATTEMPT_CLOSED" } });
+  });
+});
