@@ -1,14 +1,17 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import type { Logger } from "pino";
 import { artifactRoutes } from "./artifacts/routes.ts";
+import { checkRoute } from "./device/check.ts";
 import { deviceRoutes } from "./device/routes.ts";
 import { documentationRoutes } from "./docs-page/routes.ts";
 import { healthRoutes } from "./health-routes.ts";
+import { clientAddresses } from "./http/client-address.ts";
 import { Exchange } from "./http/exchange.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { HttpProblem } from "./http/problems.ts";
 import { baseHeaders } from "./http/response-headers.ts";
-import { answerError } from "./http/serve-route.ts";
+import { answerError, routeServer, type ServeOptions } from "./http/serve-route.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import type { Services } from "./services.ts";
 
@@ -23,49 +26,72 @@ export interface AppDependencies {
   /** How long a JSON body may take to arrive. */
   readonly bodyTimeoutMs: number;
   /**
-   * Proxies whose `X-Forwarded-For` is believed, as Express's "trust proxy" takes them.
+   * Proxies whose `X-Forwarded-For` is believed: addresses, subnets, names of ranges.
    * @default none
    */
   readonly trustedProxies?: readonly string[];
 }
 
-/** The routes of the service in the order in which they are tried: what devices call comes first. */
+/** The routes of the service, but for those that describe them. */
 export const apiRoutes = [...deviceRoutes, ...artifactRoutes, ...operatorRoutes, ...healthRoutes];
 
 /** The HTTP application. Does no I/O of its own: everything it uses is handed in. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { services, logger, version, trustedProxies = [] } = dependencies;
-  const headers = baseHeaders(services.publicUrl);
-  const app = express()
+  const { services, version } = dependencies;
+  const serve = serveOptions(dependencies);
+  const exchangeOf = exchanges(dependencies);
+  const app = expressWithoutExtras();
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    response.locals["exchange"] = exchangeOf(request, response);
+    next();
+  });
+  const routes = [...apiRoutes, ...documentationRoutes(apiRoutes, { version, publicUrl: services.publicUrl })];
+  mountRoutes(app, { routes, serve });
+  mountRefusals(app, serve);
+  return app;
+}
+
+/**
+ * The application as it is served: the check, which is nearly all that a fleet sends, is answered in front of Express,
+ * which alone costs more than the rest of a check's HTTP. Both ways lead through the same code.
+ */
+export function createListener(dependencies: AppDependencies): RequestListener {
+  const app = createApp(dependencies);
+  const exchangeOf = exchanges(dependencies);
+  const serveCheck = routeServer(checkRoute, serveOptions(dependencies));
+  return (request, response) => {
+    if (request.url !== checkRoute.path || request.method !== checkRoute.method) app(request, response);
+    else void serveCheck(exchangeOf(request, response), {});
+  };
+}
+
+function serveOptions(dependencies: AppDependencies): ServeOptions {
+  return { ...dependencies, headers: baseHeaders(dependencies.services.publicUrl) };
+}
+
+function exchanges({ logger, trustedProxies = [] }: AppDependencies) {
+  const clientAddressOf = clientAddresses(trustedProxies);
+  return (request: IncomingMessage, response: ServerResponse) =>
+    new Exchange(request, response, { logger, clientAddressOf });
+}
+
+/** Express as a router and nothing else. */
+function expressWithoutExtras(): Express {
+  return express()
     .disable("x-powered-by")
     .disable("etag")
     .set("query parser", false)
     .enable("case sensitive routing")
-    .enable("strict routing")
-    .set("trust proxy", trustedProxies);
+    .enable("strict routing");
+}
 
-  const clientAddressOf = trustedProxies.length === 0 ? peerAddress : forwardedAddress;
-  const exchangeOf = (request: Request, response: Response): Exchange =>
-    (response.locals["exchange"] ??= new Exchange(request, response, { logger, clientAddressOf }));
-  const routes = [...apiRoutes, ...documentationRoutes(apiRoutes, { version, publicUrl: services.publicUrl })];
-  mountRoutes(app, { routes, exchangeOf, serve: { ...dependencies, headers } });
-
+/** What no route takes, and what Express itself refuses. */
+function mountRefusals(app: Express, { headers }: ServeOptions): void {
   app.use((request: Request, response: Response) => {
     const detail = `There is no ${request.path}. The addresses are listed at /docs.`;
-    answerError(exchangeOf(request, response), new HttpProblem("ROUTE_NOT_FOUND", { detail }), headers.forBrowsers);
+    answerError(response.locals["exchange"], new HttpProblem("ROUTE_NOT_FOUND", { detail }), headers.forBrowsers);
   });
-  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    answerError(exchangeOf(request, response), error, headers.forBrowsers);
+  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    answerError(response.locals["exchange"], error, headers.forBrowsers);
   });
-  return app;
-}
-
-function peerAddress(request: {
-  readonly socket: { readonly remoteAddress?: string | undefined };
-}): string | undefined {
-  return request.socket.remoteAddress;
-}
-
-function forwardedAddress(request: object): string | undefined {
-  return (request as Request).ip;
 }

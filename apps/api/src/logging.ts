@@ -22,15 +22,19 @@ export function createLogger({ level, destination = standardOutput() }: LoggerOp
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: describeError },
-      redact: { paths: ["authorization", "*.authorization", "token", "*.token"], censor: "[redacted]" },
+      redact: { paths: ["authorization", "headers.authorization", "token"], censor: "[redacted]" },
     },
     destination,
   );
 }
 
+/** How long a line may wait for others to be written with it, and how many bytes of them: a write costs more than a line. */
+const FLUSH_MS = 100;
+const FLUSH_BYTES = 8192;
+
 /** Lines are handed over whole and in order; a slow reader at the other end of a pipe does not hold up requests. */
 export function standardOutput(): ReturnType<typeof pino.destination> {
-  return pino.destination({ dest: 1, sync: false });
+  return pino.destination({ dest: 1, sync: false, minLength: FLUSH_BYTES, periodicFlush: FLUSH_MS });
 }
 
 /** How deep a chain of causes is followed. */

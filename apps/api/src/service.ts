@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
 import { createUpdateChecks, installationId } from "@ota/domain";
 import type { Logger } from "pino";
-import { createApp } from "./app.ts";
+import { createListener } from "./app.ts";
 import { createArtifactUrls } from "./artifacts/artifact-urls.ts";
 import { DiskArtifactStore } from "./artifacts/disk-artifact-store.ts";
 import type { Config } from "./config.ts";
@@ -69,7 +69,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   const address = await listen(server, config.http);
   onStop({ name: "drain the server", run: () => drain(server, options) });
   const publicUrl = config.http.publicUrl ?? address;
-  app = createApp({
+  app = createListener({
     services: {
       db: database.db,
       checks,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createHealth, type HealthOptions } from "../src/health.ts";
+import { createHealth, type HealthOptions, type HealthReport } from "../src/health.ts";
 
 const well = async (): Promise<void> => {};
 const away = (): Promise<void> => Promise.reject(new Error("away"));
@@ -12,8 +12,13 @@ function health(options: Partial<HealthOptions>) {
   });
 }
 
+interface Row extends HealthReport {
+  readonly title: string;
+  readonly options: Partial<HealthOptions>;
+}
+
 describe("createHealth", () => {
-  test.for([
+  test.for<Row>([
     { title: "all there", options: {}, status: "ready", degraded: [], unavailable: [] },
     {
       title: "database away",
@@ -40,7 +45,7 @@ describe("createHealth", () => {
       ...{ title: "locks hung, busy", options: { probeLockStore: hung, lockOutage: "busy" } },
       ...{ status: "unavailable", degraded: [], unavailable: ["lock-store"] },
     },
-  ] as const)("$title: $status", async ({ options, ...expected }) => {
+  ])("$title: $status", async ({ options, ...expected }) => {
     const { status, degraded, unavailable } = await health(options).check();
     expect({ status, degraded, unavailable }).toEqual({
       status: expected.status,

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
 /** 256 bits: far beyond guessing, so that a plain hash is safe to store and to look up by. */
 const TOKEN_BYTES = 32;
@@ -13,5 +13,5 @@ export function newToken(): string {
  * token of it, and a look-up by hash tells nothing by its timing, since nobody can choose the hash's leading bytes.
  */
 export function hashToken(token: string): Buffer {
-  return createHash("sha256").update(token, "utf8").digest();
+  return hash("sha256", token, "buffer");
 }

@@ -38,12 +38,20 @@ export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
   const { publicUrl, key, validSeconds, nowMs = Date.now } = options;
   const slotSeconds = Math.max(1, Math.floor(validSeconds / 2));
   const nowSeconds = () => Math.floor(nowMs() / 1000);
+  // Every device of a slot gets the same URL, so each is made once.
+  let slot = { expires: 0, urls: new Map<string, string>() };
 
   return {
     sign(firmwareId) {
       const expires = Math.ceil((nowSeconds() + validSeconds) / slotSeconds) * slotSeconds;
-      const signature = hmac(key, { firmwareId, expires }).toString("base64url");
-      return `${publicUrl}/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
+      if (slot.expires !== expires) slot = { expires, urls: new Map() };
+      let url = slot.urls.get(firmwareId);
+      if (url === undefined) {
+        const signature = hmac(key, { firmwareId, expires }).toString("base64url");
+        url = `${publicUrl}/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
+        slot.urls.set(firmwareId, url);
+      }
+      return url;
     },
 
     verify({ firmwareId, expires, signature }) {

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { ClientAddressOf } from "./client-address.ts";
 import type { HttpProblem } from "./problems.ts";
 import { requestIdOf } from "./request-id.ts";
 
 /** What an {@link Exchange} needs of the service. */
 export interface ExchangeOptions {
   readonly logger: Logger;
-  /** Names the client for the log. */
-  readonly clientAddressOf: (request: IncomingMessage) => string | undefined;
+  readonly clientAddressOf: ClientAddressOf;
 }
 
 /** One request with its answer: its id, its clock and its line in the log. */

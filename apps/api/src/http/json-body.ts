@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./problems.ts";
 
@@ -82,16 +83,18 @@ function tooLarge(maxBytes: number): HttpProblem {
   });
 }
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
 function parse(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw notJson(" It is not UTF-8.");
   try {
-    return JSON.parse(utf8.decode(bytes));
-  } catch (error) {
+    return JSON.parse(bytes.toString());
+  } catch {
     // The parser's own message quotes the body, which may hold a secret.
-    const reason = error instanceof SyntaxError ? "" : " It is not UTF-8.";
-    throw new HttpProblem("JSON_INVALID", { detail: `The body could not be read as JSON.${reason}` });
+    throw notJson("");
   }
+}
+
+function notJson(reason: string): HttpProblem {
+  return new HttpProblem("JSON_INVALID", { detail: `The body could not be read as JSON.${reason}` });
 }
 
 function ignore(): void {}

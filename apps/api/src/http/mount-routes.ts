@@ -1,5 +1,4 @@
 import type { Express, Request, Response } from "express";
-import type { Exchange } from "./exchange.ts";
 import { HttpProblem } from "./problems.ts";
 import type { RouteDefinition } from "./route.ts";
 import { answerError, routeServer, type ServeOptions } from "./serve-route.ts";
@@ -8,17 +7,19 @@ import { answerError, routeServer, type ServeOptions } from "./serve-route.ts";
 export interface MountOptions {
   readonly routes: readonly RouteDefinition[];
   readonly serve: ServeOptions;
-  readonly exchangeOf: (request: Request, response: Response) => Exchange;
 }
 
-/** Mounts the routes in their order, and behind them, for each of their paths, the answer to every other method. */
-export function mountRoutes(app: Express, { routes, serve, exchangeOf }: MountOptions): void {
+/**
+ * Mounts the routes in their order, and behind them, for each of their paths, the answer to every other method. Each
+ * response carries its exchange as `locals.exchange`.
+ */
+export function mountRoutes(app: Express, { routes, serve }: MountOptions): void {
   const methods = new Map<string, string[]>();
   for (const route of routes) {
     const serveRoute = routeServer(route, serve);
     const path = expressPath(route.path);
     app[METHODS[route.method]](path, (request: Request, response: Response) =>
-      serveRoute(exchangeOf(request, response), request.params),
+      serveRoute(response.locals["exchange"], request.params),
     );
     methods.set(path, [...(methods.get(path) ?? []), ...(route.method === "GET" ? ["GET", "HEAD"] : [route.method])]);
   }
@@ -28,7 +29,7 @@ export function mountRoutes(app: Express, { routes, serve, exchangeOf }: MountOp
         detail: `${request.method} is not known here, only ${allowed.join(", ")}.`,
         headers: { Allow: allowed.join(", ") },
       });
-      answerError(exchangeOf(request, response), problem, serve.headers.forBrowsers);
+      answerError(response.locals["exchange"], problem, serve.headers.forBrowsers);
     });
   }
 }
