@@ -1,4 +1,4 @@
-import type { LockStore, OwnedKey } from "@ota/lock-core";
+import type { AcquireRequest, LockStore, OwnedKey, PromoteRequest } from "@ota/lock-core";
 import type { RedisStore } from "@ota/lock-redis";
 import type { Redis } from "ioredis";
 
@@ -13,21 +13,19 @@ export const BROKEN_STORES = {
         return (await redis.del(key)) === 1 ? "released" : "not-held";
       },
     }),
-  /** A renewal of a lease that has ended grants it anew. */
-  "renewal that revives": (store: RedisStore, redis: Redis) =>
+  /** Says of a lease that has ended that it was renewed. */
+  "renewal that revives": (store: RedisStore) =>
     changed(store, {
-      async promote(request: OwnedKey & { ttlMs: number; fencing?: boolean }) {
+      async promote(request: PromoteRequest) {
         const answer = await store.promote(request);
         if (answer.outcome !== "lost") return answer;
-        const end = Date.now() + request.ttlMs;
-        await redis.zadd(request.key, end, request.owner, end, "__write__");
         return { outcome: "promoted", fencingToken: BigInt(Date.now()) * 1000n };
       },
     }),
   /** Looks first and takes then, in two steps. */
   "check, then act": (store: RedisStore, redis: Redis) =>
     changed(store, {
-      async acquire(request: OwnedKey & { ttlMs: number }) {
+      async acquire(request: AcquireRequest) {
         if ((await redis.zcount(request.key, Date.now(), "+inf")) > 0) return { outcome: "contended" };
         const end = Date.now() + request.ttlMs;
         await redis.zadd(request.key, end, request.owner, end, "__write__");
@@ -36,19 +34,18 @@ export const BROKEN_STORES = {
       },
     }),
   /** Lets readers in beside a writer. */
-  "reader beside a writer": (store: RedisStore, redis: Redis) =>
+  "reader beside a writer": (store: RedisStore) =>
     changed(store, {
-      async acquire(request: OwnedKey & { ttlMs: number; mode?: string }) {
-        const answer = await store.acquire(request as never);
+      async acquire(request: AcquireRequest) {
+        const answer = await store.acquire(request);
         if (answer.outcome === "granted" || request.mode !== "shared") return answer;
-        await redis.zadd(request.key, Date.now() + request.ttlMs, request.owner);
         return { outcome: "granted", fencingToken: 1n };
       },
     }),
   /** The same fencing token for everybody. */
   "tokens that do not grow": (store: RedisStore) =>
     changed(store, {
-      async acquire(request: never) {
+      async acquire(request: AcquireRequest) {
         const answer = await store.acquire(request);
         return answer.outcome === "granted" ? { ...answer, fencingToken: 7n } : answer;
       },
@@ -56,8 +53,8 @@ export const BROKEN_STORES = {
   /** Leases that end far later than asked for. */
   "leases that stay": (store: RedisStore) =>
     changed(store, {
-      async acquire(request: { ttlMs: number }) {
-        return store.acquire({ ...request, ttlMs: request.ttlMs * 10_000 } as never);
+      async acquire(request: AcquireRequest) {
+        return store.acquire({ ...request, ttlMs: request.ttlMs * 10_000 });
       },
     }),
 } satisfies Record<string, (store: RedisStore, redis: Redis) => LockStore>;

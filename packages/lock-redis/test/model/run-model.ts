@@ -20,6 +20,8 @@ export interface ModelRun {
   readonly keys: number;
   /** Every so often a process is killed, or stopped for longer than its leases last. Never, by default. */
   readonly harmEveryMs?: number;
+  /** Between which limits the TTLs of most leases lie. */
+  readonly ttlMs?: WorkerRequest["ttlMs"];
   readonly broken?: BrokenKind | undefined;
   readonly favours?: WorkerRequest["favours"];
   readonly onProgress?: (line: string) => void;
@@ -37,8 +39,9 @@ export interface ModelResult {
 }
 
 const workerFile = fileURLToPath(new URL("worker.ts", import.meta.url));
-/** Longer than any lease of the short kind. */
-const STOP_MS = 250;
+const DEFAULT_TTL_MS = { from: 15, to: 120 };
+/** How much longer than its leases a process is stopped. */
+const BEYOND_MS = 100;
 
 /** Runs the processes to their end, and judges what they have written down. */
 export async function runModel(run: ModelRun): Promise<ModelResult> {
@@ -64,9 +67,9 @@ async function runIn(directory: string, run: ModelRun): Promise<ModelResult> {
       const name = `${index}.${life}`;
       const file = join(directory, name);
       files.push(file);
-      const { actors, keys, broken, favours } = run;
+      const { actors, keys, ttlMs = DEFAULT_TTL_MS, broken, favours } = run;
       const seed = run.seed * 1_000_003 + index * 1_009 + life;
-      const size = { operations: left, actors, keys };
+      const size = { operations: left, actors, keys, ttlMs };
       const request: WorkerRequest = { url: run.server.url, file, name, seed, ...size, broken, favours };
       const child = spawn(process.execPath, ["--conditions=@ota/source", workerFile, JSON.stringify(request)], {
         stdio: ["ignore", "ignore", "pipe"],
@@ -96,7 +99,7 @@ async function runIn(directory: string, run: ModelRun): Promise<ModelResult> {
       } else {
         harm.stops += 1;
         child.kill("SIGSTOP");
-        await sleep(STOP_MS);
+        await sleep((run.ttlMs ?? DEFAULT_TTL_MS).to + BEYOND_MS);
         child.kill("SIGCONT");
       }
     }
@@ -122,7 +125,7 @@ async function runIn(directory: string, run: ModelRun): Promise<ModelResult> {
   const lines = files.flatMap(readLines);
   const beliefs = lines.filter((line): line is Belief => "lease" in line);
   const complaints = lines.flatMap((line) => ("complaint" in line ? [line.complaint] : []));
-  const left = await leftovers(run.server, killed);
+  const left = await leftovers(run, killed);
   const counts: Record<string, number> = {};
   for (const file of files) {
     for (const [name, count] of Object.entries(progressIn(readLines(file)).counts)) {
@@ -142,10 +145,10 @@ async function runIn(directory: string, run: ModelRun): Promise<ModelResult> {
  * Locks that are still there though nobody is left who could hold them: those of the long kind at once, unless their
  * process was killed, and those of the short kind when their time is over.
  */
-async function leftovers(server: RedisServer, killed: ReadonlySet<string>): Promise<string[]> {
+async function leftovers({ server, ttlMs = DEFAULT_TTL_MS }: ModelRun, killed: ReadonlySet<string>): Promise<string[]> {
   const keys = async (pattern: string) => (await server.cli("KEYS", pattern)).split("\n").filter((key) => key !== "");
   const long = (await keys("long:*")).filter((key) => !killed.has(key.split(":")[1] ?? ""));
-  await sleep(STOP_MS);
+  await sleep(ttlMs.to + BEYOND_MS);
   const short = await keys("short:*");
   return [...long, ...short].map((key) => `${key} was left behind`);
 }

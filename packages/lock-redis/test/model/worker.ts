@@ -18,18 +18,21 @@ export interface WorkerRequest {
   readonly operations: number;
   readonly actors: number;
   readonly keys: number;
+  /** Of the locks whose leases end in the middle of the run. */
+  readonly ttlMs: { readonly from: number; readonly to: number };
   readonly broken?: BrokenKind | undefined;
   /** What holders do more often than anything else. */
   readonly favours?: "handOver" | undefined;
 }
 
-/** Of the locks whose leases end in the middle of the run. */
-const TTL_MS = { from: 15, to: 120 };
 /** Of those that are to be gone by an undoing, not by their end. */
 const LONG_TTL_MS = 600_000;
+/** With as many readers as writers, there would hardly be a moment at which a writer gets in. */
+const MODES = ["exclusive", "exclusive", "exclusive", "shared"] as const;
 const TEN = Array.from({ length: 10 });
 
 const request = JSON.parse(process.argv[2] as string) as WorkerRequest;
+const TTL_MS = request.ttlMs;
 const random = randomFrom(request.seed);
 const file = openSync(request.file, "a");
 const client = new Redis(request.url);
@@ -73,13 +76,13 @@ class Actor {
   }
 
   async tryAcquire(): Promise<void> {
-    const lease = await this.#lock().tryAcquire({ mode: pick(["exclusive", "shared"]) });
+    const lease = await this.#lock().tryAcquire({ mode: pick(MODES) });
     if (lease !== undefined) this.#hold(lease);
   }
 
   async acquire(): Promise<void> {
     const waitTimeoutMs = between({ from: 0, to: 150 });
-    this.#hold(await this.#lock().acquire({ mode: pick(["exclusive", "shared"]), waitTimeoutMs }));
+    this.#hold(await this.#lock().acquire({ mode: pick(MODES), waitTimeoutMs }));
   }
 
   /** On a key of this process alone, which must be free again when the process has ended in order. */
@@ -137,7 +140,7 @@ class Actor {
   }
 
   async hold(): Promise<void> {
-    await sleep(between({ from: 0, to: 10 }));
+    await sleep(between({ from: 0, to: TTL_MS.to / 12 }));
   }
 
   async holdTooLong(): Promise<void> {
