@@ -1,7 +1,6 @@
-import type { CheckedStore } from "./checked-store.ts";
 import { isStoreFault } from "./errors.ts";
 import type { AcquireRequest, AcquireResult, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
-import type { WaitPlace } from "./wait-queue.ts";
+import type { WaitPlace, WaitQueueStore } from "./wait-queue.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -9,10 +8,10 @@ import type { Waiter } from "./waiter.ts";
  * asks the store, and the store's own order among processes is about these first ones.
  */
 export class LocalQueues {
-  readonly #store: CheckedStore;
+  readonly #store: QueuedStore;
   readonly #queues = new Map<string, LocalQueue>();
 
-  constructor(store: CheckedStore) {
+  constructor(store: QueuedStore) {
     this.#store = store;
   }
 
@@ -37,6 +36,9 @@ export class LocalQueues {
     return queue;
   }
 }
+
+/** What queues use of their store. */
+type QueuedStore = Pick<WaitQueueStore, "openPlace" | "release">;
 
 /** The queue of this process for one key. */
 export class LocalQueue {
