@@ -6,7 +6,7 @@ import { type ReportInput, type ReportResult, recordReport } from "../reports/re
 import { type CheckAnswer, noneAnswer } from "./answer.ts";
 import { CatalogCache } from "./catalog-cache.ts";
 import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "./device-firmware-lock.ts";
-import { type DeviceState, prepareDeviceStateByToken } from "./device-state.ts";
+import { type DeviceState, loadDeviceState, prepareDeviceStateByToken } from "./device-state.ts";
 import type { CheckObserver } from "./events.ts";
 import { LastSeen } from "./last-seen.ts";
 import { applyReported, type ReportedFacts } from "./reported.ts";
@@ -88,13 +88,29 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
       const { device, history, now } = state;
       const decision = decideUpdate({ device, history, catalog, now });
       if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "found" });
-      if (decision.outcome === "offer") return settled(device.id, decision.candidates[0].firmware.id);
-      if (decision.ends !== undefined) return settled(device.id, decision.ends.live.record.firmwareId);
+      if (decision.outcome === "offer") return settledOrFound(state, decision.candidates[0].firmware.id);
+      if (decision.ends !== undefined) return settledOrFound(state, decision.ends.live.record.firmwareId);
       return noneAnswer(state, decision);
     }
     throw new ServiceBusyError("This device's upgrade is being changed by others. Ask again.", {
       retryAfterSeconds: 1,
     });
+  }
+
+  /** Whoever held the lock all the time has most likely made what this check asks for: then that is the answer. */
+  async function settledOrFound({ device }: DeviceState, firmwareId: bigint): Promise<CheckAnswer> {
+    try {
+      return await settled(device.id, firmwareId);
+    } catch (error) {
+      if (!(error instanceof ServiceBusyError)) throw error;
+      const state = await loadDeviceState(db, device.id);
+      if (state === undefined) throw error;
+      const { product, history, now } = state;
+      const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
+      const decision = decideUpdate({ device: state.device, history, catalog, now });
+      if (decision.outcome !== "continue") throw error;
+      return liveAnswer(state, { live: decision.live, catalog, how: "joined" });
+    }
   }
 
   async function settled(deviceId: bigint, firmwareId: bigint): Promise<CheckAnswer> {
