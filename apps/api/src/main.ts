@@ -34,6 +34,13 @@ async function main(args: string[]): Promise<void> {
     }
     const output = standardOutput();
     const logger = createLogger({ level: config.logLevel, destination: output });
+    // Nothing is known about the state of a process after such an error. Node's own report would show all that hangs on
+    // it; a database error carries the parameters of its statement.
+    process.on("uncaughtException", (error) => {
+      logger.fatal({ err: error }, "an error that nobody has handled ends the service");
+      output.flushSync();
+      process.exit(1);
+    });
     try {
       process.exitCode = await runService(config, logger);
     } finally {

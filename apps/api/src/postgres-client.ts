@@ -83,30 +83,23 @@ function guardStatements(sql: ISql, { watch, onHung }: Guard): void {
   }) as ISql["unsafe"];
 }
 
+/**
+ * BEGIN comes through `unsafe` and so is guarded already, the wait for a connection included. COMMIT and ROLLBACK do not:
+ * whatever follows the body is one watch.
+ */
 function guardTransactions(sql: Sql, guard: Guard): void {
   const begin = sql.begin.bind(sql);
   sql.begin = (async <T>(body: (scope: TransactionSql) => Promise<T>): Promise<T> => {
-    // Three waits: for a connection and BEGIN; for each statement of the body; for COMMIT or ROLLBACK.
-    const start = Promise.withResolvers<never>();
-    let gaveUp = false;
-    let end = guard.watch.start(() => {
-      gaveUp = true;
-      start.reject(noConnection());
-    });
-    const transaction = begin(async (scope) => {
-      end();
-      // Its caller has been told that nothing happens, so nothing does.
-      if (gaveUp) throw noConnection();
-      guardScope(scope, guard);
-      try {
-        return await body(scope);
-      } finally {
-        end = guard.watch.start(guard.onHung);
-      }
-    });
-    transaction.catch(() => {});
+    let end = (): void => {};
     try {
-      return (await Promise.race([transaction, start.promise])) as T;
+      return (await begin(async (scope) => {
+        guardScope(scope, guard);
+        try {
+          return await body(scope);
+        } finally {
+          end = guard.watch.start(guard.onHung);
+        }
+      })) as T;
     } finally {
       end();
     }
@@ -121,11 +114,6 @@ function guardScope(scope: TransactionSql, guard: Guard): void {
       guardScope(inner, guard);
       return body(inner);
     })) as TransactionSql["savepoint"];
-}
-
-/** `57014` is what the server calls a statement that was cancelled for taking too long. */
-function noConnection(): Error {
-  return Object.assign(new Error("No connection to the database became free in time."), { code: "57014" });
 }
 
 /** What the driver hands to its `socket` option: the address in its parsed form. */

@@ -48,8 +48,10 @@ export class Exchange {
 
   #writeLine(): void {
     const { request, response } = this;
-    const { statusCode: status, writableFinished: finished } = response;
-    this.#options.logger[this.#quiet ? "debug" : status >= 500 ? "warn" : "info"](
+    const { writableFinished: finished } = response;
+    // A client that went away before its answer has been given none.
+    const status = response.headersSent ? response.statusCode : undefined;
+    this.#options.logger[this.#quiet ? "debug" : status !== undefined && status >= 500 ? "warn" : "info"](
       {
         requestId: this.requestId,
         method: request.method,

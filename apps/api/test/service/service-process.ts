@@ -29,6 +29,8 @@ export interface SpawnOptions {
   /** Added to an environment that holds PATH, a free port and a folder of its own. */
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
+  /** JavaScript that runs in the process before the service does. */
+  readonly preload?: string;
 }
 
 /** An operator key that services on PostgreSQL know from their environment. */
@@ -40,9 +42,7 @@ export const TEST_SIGNING_KEY = Buffer.alloc(32, 7).toString("base64");
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Ends the process when its standard input does, which is when the test's process has ended, however it did. */
-const END_WITH_PARENT = `data:text/javascript,${encodeURIComponent(
-  'process.stdin.on("end", () => process.kill(process.pid, "SIGKILL")).resume().unref();',
-)}`;
+const END_WITH_PARENT = 'process.stdin.on("end", () => process.kill(process.pid, "SIGKILL")).resume().unref();';
 
 /** Starts the service and waits until it listens. Rejects with what it has written where it ends before that. */
 export async function startServiceProcess(options: SpawnOptions = {}): Promise<ListeningService> {
@@ -68,19 +68,29 @@ export async function runMain(options: SpawnOptions): Promise<{ code: unknown; s
   return { code, stdout: service.log(), stderr: service.errors() };
 }
 
-async function spawnMain({ env = {}, args = [] }: SpawnOptions): Promise<ServiceProcess & { child: ChildProcess }> {
+async function spawnMain({
+  env = {},
+  args = [],
+  preload = "",
+}: SpawnOptions): Promise<ServiceProcess & { child: ChildProcess }> {
   const folder = await mkdtemp(join(tmpdir(), "ota-service-"));
-  const child = spawn(process.execPath, ["--conditions=@ota/source", "--import", END_WITH_PARENT, MAIN, ...args], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_NO_WARNINGS: "1",
-      PORT: "0",
-      OTA_DATA_DIR: folder,
-      ...("DATABASE_URL" in env ? { OTA_URL_SIGNING_KEY: TEST_SIGNING_KEY, OTA_OPERATOR_KEY: TEST_OPERATOR_KEY } : {}),
-      ...env,
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@ota/source", "--import", moduleOf(END_WITH_PARENT + preload), MAIN, ...args],
+    {
+      env: {
+        PATH: process.env["PATH"],
+        NODE_NO_WARNINGS: "1",
+        PORT: "0",
+        OTA_DATA_DIR: folder,
+        ...("DATABASE_URL" in env
+          ? { OTA_URL_SIGNING_KEY: TEST_SIGNING_KEY, OTA_OPERATOR_KEY: TEST_OPERATOR_KEY }
+          : {}),
+        ...env,
+      },
+      stdio: ["pipe", "pipe", "pipe"],
     },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
+  );
   const exited = once(child, "close").then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   return {
     child,
@@ -95,6 +105,10 @@ async function spawnMain({ env = {}, args = [] }: SpawnOptions): Promise<Service
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+function moduleOf(script: string): string {
+  return `data:text/javascript,${encodeURIComponent(script)}`;
 }
 
 function collected(child: ChildProcess, stream: "stdout" | "stderr"): () => string {

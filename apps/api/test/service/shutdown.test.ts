@@ -52,10 +52,24 @@ describe.skipIf(!hasPostgres)("the end of the service", { timeout: 120_000 }, ()
   test("a request that does not finish is cut after OTA_SHUTDOWN_TIMEOUT_MS, and nothing of it is kept", async () => {
     const service = await start({ OTA_SHUTDOWN_TIMEOUT_MS: "300" });
     const { status } = await halfAnUpload(service.url);
+    const startedAt = performance.now();
     service.kill("SIGTERM");
     await expect(status).rejects.toThrow();
     expect(await service.exited).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(service.log()).toContain("were cut");
+  });
+
+  test("an error that nobody handles ends it with 1, and its parameters are in neither log nor terminal", async () => {
+    const service = await startServiceProcess({
+      env: { DATABASE_URL: await createTestDatabase() },
+      preload: `process.on("SIGUSR2", () => { throw Object.assign(new Error("planted"), { parameters: ["hunter2"] }); });`,
+    });
+    services.push(service);
+    service.kill("SIGUSR2");
+    expect(await service.exited).toBe(1);
+    expect(service.log()).toMatch(/"level":"fatal".*"message":"planted"/);
+    expect(service.log() + service.errors()).not.toContain("hunter2");
   });
 
   test("a second signal ends it at once", async () => {
