@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres)("the end of the service", { timeout: 120_000 }, ()
   test("an error that nobody handles ends it with 1, and its parameters are in neither log nor terminal", async () => {
     const service = await startServiceProcess({
       env: { DATABASE_URL: await createTestDatabase() },
-      preload: `process.on("SIGUSR2", () => { throw Object.assign(new Error("planted"), { parameters: ["hunter2"] }); });`,
+      preload: `process.on("SIGUSR2", () => { throw Object.assign(new Error("planted"), { parameters: ["hun" + "ter2"] }); });`,
     });
     services.push(service);
     service.kill("SIGUSR2");
