@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listProducts } from "@ota/domain";
 import type { Logger } from "pino";
@@ -17,6 +18,9 @@ export async function runService(config: Config, logger: Logger): Promise<number
 
   const folder = config.database.kind === "embedded" ? await openDataFolder(config.dataDirectory) : undefined;
   try {
+    if (config.database.kind === "embedded" && !existsSync(config.database.directory)) {
+      process.stderr.write(`Making a new database in ${config.database.directory}; this takes a few seconds.\n`);
+    }
     const database = await openWhenReachable(config, { logger, signal: ending.signal });
     try {
       if (config.migrate === "only") {
