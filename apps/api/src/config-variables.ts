@@ -99,8 +99,8 @@ export const VARIABLES = {
   DATABASE_URL: variable({
     group: "Storage",
     about:
-      "The PostgreSQL database (15 or later). Without it the service keeps an embedded database in `OTA_DATA_DIR`, which " +
-      "is for one process and does not survive a power cut for certain.",
+      "The PostgreSQL database (15 or later), directly or through a pooler in session mode. Without it the service keeps an " +
+      "embedded database in `OTA_DATA_DIR`, which is for one process and does not survive a power cut for certain.",
     accepts: "a postgres:// or postgresql:// URL",
     schema: z.string().refine((text) => /^postgres(ql)?:$/.test(URL.parse(text)?.protocol ?? "")),
     defaultText: "an embedded database",

@@ -1,3 +1,3 @@
-export { type AppDependencies, apiRoutes, createApp } from "./app.ts";
+export { type AppDependencies, apiRoutes, createApp, createListener } from "./app.ts";
 export { type Config, ConfigError, readConfig } from "./config.ts";
 export type { Services } from "./services.ts";
