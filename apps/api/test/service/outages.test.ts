@@ -23,14 +23,14 @@ describe.skipIf(!(hasPostgres && hasRedis))("the service while a part is away", 
     const env = {
       DATABASE_URL: await postgres.createDatabase(),
       REDIS_URL: redis.url,
-      OTA_DATABASE_STATEMENT_TIMEOUT_MS: "600",
+      OTA_DATABASE_STATEMENT_TIMEOUT_MS: "2000",
       LOG_LEVEL: "debug",
     };
     [proceeding, busy] = await Promise.all([
       startServiceProcess({ env }),
       startServiceProcess({ env: { ...env, OTA_LOCK_OUTAGE: "busy" } }),
     ]);
-    ({ tokens } = await seedFleet(proceeding.url, { devices: 60 }));
+    ({ tokens } = await seedFleet(proceeding.url, { devices: 100 }));
   }, 180_000);
   afterAll(async () => {
     await Promise.all([proceeding, busy].map((service) => service.dispose()));
@@ -136,7 +136,7 @@ describe.skipIf(!(hasPostgres && hasRedis))("the service while a part is away", 
     try {
       const kinds = await storm(20, () => check(proceeding.url, freshDevice()));
       for (const kind of kinds) expect(kind).toMatch(/^503 (DATABASE_UNAVAILABLE|SERVICE_BUSY)$/);
-      expect(performance.now() - startedAt).toBeLessThan(5000);
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
     } finally {
       postgres.resume();
     }
