@@ -11,7 +11,9 @@ export function problemOf(error: unknown): HttpProblem {
   switch (databaseFault(error)) {
     case "unavailable":
       return new HttpProblem("DATABASE_UNAVAILABLE", {
-        detail: "The service cannot reach its database. Nothing was changed; try again later.",
+        // Whether a COMMIT whose answer was lost has counted cannot be known here.
+        detail:
+          "The service cannot reach its database. Try again later: what was asked for may or may not have been done.",
         headers: { "Retry-After": String(outageRetrySeconds()) },
         cause: error,
       });
