@@ -55,8 +55,9 @@ export async function startRedisCluster(options: StartRedisClusterOptions = {}):
       replicas.map(async (replica, index) => {
         const master = masters[index % masterCount] as RedisServer;
         await replica.cli("CLUSTER", "REPLICATE", await master.cli("CLUSTER", "MYID"));
-        const inSync = async () => (await replica.cli("INFO", "replication")).includes("master_link_status:up");
-        await until("a replica is in sync", inSync);
+        // Only a replica that its master counts as online is written to, and confirms by WAIT.
+        const isOnline = async () => /state=online,offset=\d+,lag=[01]\b/.test(await master.cli("INFO", "replication"));
+        await until("a replica is in sync", isOnline);
       }),
     );
   } catch (error) {

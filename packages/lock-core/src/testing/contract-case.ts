@@ -31,6 +31,12 @@ export interface StoreContractOptions extends Partial<BackendAccess> {
    */
   readonly claims?: readonly StoreCapability[];
   /**
+   * Whether several that ask at once may all be refused, as by a store that needs the agreement of several backends: each
+   * backend may have granted another one. Never are two granted.
+   * @default false
+   */
+  readonly mayRefuseAll?: boolean;
+  /**
    * The TTL of the cases that wait for a lease to lapse, in milliseconds. Longer is slower, and steadier on a busy
    * machine: such a lease must outlive a few requests.
    * @default 250
@@ -78,6 +84,7 @@ export interface CaseContext {
   readonly a: LockStore;
   readonly b: LockStore;
   readonly claims: readonly StoreCapability[];
+  readonly mayRefuseAll: boolean;
   readonly clock: Clock;
   readonly shortTtlMs: number;
   /** Far longer than any case runs. */

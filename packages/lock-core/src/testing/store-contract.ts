@@ -70,6 +70,7 @@ function contextOf(options: StoreContractOptions): CaseContext {
     a,
     b,
     claims: options.claims ?? [],
+    mayRefuseAll: options.mayRefuseAll ?? false,
     clock,
     shortTtlMs: options.shortTtlMs ?? DEFAULT_SHORT_TTL_MS,
     longTtlMs: LONG_TTL_MS,

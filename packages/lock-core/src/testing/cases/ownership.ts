@@ -154,7 +154,7 @@ export const ownershipCases: readonly CaseDefinition[] = [
     id: "a-race-has-one-winner",
     rule: 4,
     title: "of many owners that ask at the same moment exactly one is granted",
-    async check({ a, b, longTtlMs: ttlMs }) {
+    async check({ a, b, mayRefuseAll, longTtlMs: ttlMs }) {
       for (let round = 0; round < 5; round++) {
         const key = freshKey();
         const racers = Array.from({ length: 20 }, () => freshOwner(key));
@@ -162,9 +162,12 @@ export const ownershipCases: readonly CaseDefinition[] = [
           racers.map((racer, index) => (index % 2 === 0 ? a : b).acquire({ ...racer, ttlMs })),
         );
         const granted = racers.filter((_, index) => results[index]?.outcome === "granted");
-        assert.equal(granted.length, 1, "grants in one race");
+        assert.ok(
+          granted.length === 1 || (mayRefuseAll && granted.length === 0),
+          `${granted.length} grants in one race`,
+        );
         const held = await Promise.all(racers.map((racer) => a.isHeld(racer)));
-        assert.equal(held.filter(Boolean).length, 1, "holders after the race");
+        assert.equal(held.filter(Boolean).length, granted.length, "holders after the race");
       }
     },
   },
