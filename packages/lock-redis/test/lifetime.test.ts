@@ -37,6 +37,29 @@ describe.skipIf(!hasRedis)("the lifetime that RedisStore grants", () => {
   });
 });
 
+describe.skipIf(!hasRedis)("the remaining time that an inspection tells", () => {
+  it("is never longer than the TTL, not even by a part of a millisecond", async () => {
+    await using server = await startRedis();
+    const redis = await connect(server.url);
+    const store = new RedisStore(redis);
+    const ttlMs = 60_000;
+    const told = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const key = newKey();
+        // They leave in one write, so that they come within one millisecond.
+        const [, inspected] = await Promise.all([
+          store.acquire({ key, owner: newOwner(), ttlMs }),
+          store.inspect({ key }),
+        ]);
+        return inspected.holders[0]?.remainingMs ?? 0;
+      }),
+    );
+    expect(Math.max(...told)).toBeLessThanOrEqual(ttlMs);
+    expect(Math.min(...told)).toBeGreaterThan(ttlMs - 5_000);
+    redis.disconnect();
+  });
+});
+
 const STOPPED = Date.parse("2030-01-02T03:04:05Z");
 
 describe.skipIf(!hasRedis || !hasFakeTime)("RedisStore by the clock of the server", () => {

@@ -19,12 +19,14 @@ end
 `,
   CLOCK,
   `
+-- Rounded down, as the ends of leases are rounded up: no more is left of a lease than it was given.
+local exact = time[1] * 1000 + time[2] / 1000
 local members = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
 local holders = {}
 local markerLeft
 for i = 1, #members, 2 do
   local score = tonumber(members[i + 1])
-  local left = score < 9007199254740992 and math.ceil(score - now) or -1
+  local left = score < 9007199254740992 and math.max(0, math.floor(score - exact)) or -1
   if score <= now then
     -- Lapsed, and not pruned yet.
   elseif members[i] == '__write__' then
