@@ -10,6 +10,8 @@ export type { RedisSentinel, StartRedisSentinelOptions } from "./redis-sentinel.
 export { startRedisSentinel } from "./redis-sentinel.ts";
 export type { RedisServer, StartRedisOptions } from "./redis-server.ts";
 export { startRedis } from "./redis-server.ts";
+export type { StatementHooks } from "./statement-hooks.ts";
+export { hookStatements, withoutRowLocks } from "./statement-hooks.ts";
 export type { HoldDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";
 export { startTcpProxy } from "./tcp-proxy.ts";
 export { createTestDatabase } from "./test-database.ts";

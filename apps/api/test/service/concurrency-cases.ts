@@ -153,6 +153,17 @@ export function describeConcurrency(size: ConcurrencySize): void {
       }
     });
 
+    test("with the unique constraints dropped, and Redis healthy: still one record", async () => {
+      const unique = ["upgrades_device_id_firmware_id_unique", "upgrade_attempts_upgrade_id_n_unique"] as const;
+      await fleet.sql`alter table upgrades drop constraint ${fleet.sql(unique[0])}`;
+      await fleet.sql`alter table upgrade_attempts drop constraint ${fleet.sql(unique[1])}`;
+      await fleet.sql`drop index upgrade_attempts_live_device_id_unique`;
+      const [token = ""] = await fleet.register(1);
+      const answers = await storm(token);
+      report("without the constraints", answers);
+      await expectOneAttempt(token, answers, 0.01);
+    });
+
     test("no process has answered 500 or ended", () => {
       for (const { log, errors } of services) {
         expect(log()).not.toContain('"status":500');

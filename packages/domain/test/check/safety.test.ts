@@ -1,14 +1,9 @@
 import type { Database, UpdateAnswer } from "@ota/domain";
 import { LockFactory, type LockStore, MemoryState, MemoryStore } from "@ota/lock-core";
-import { hasPostgres } from "@ota/testkit";
+import { hasPostgres, withoutRowLocks } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
-import {
-  DROP_UNIQUE,
-  openPostgresClient,
-  type PostgresTestDatabase,
-  withoutRowLocks,
-} from "../support/postgres-client.ts";
+import { DROP_UNIQUE, openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
 const PROCESSES = 8;
 const CHECKS_EACH = 25;

@@ -1,8 +1,8 @@
 import { LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
-import { hasPostgres } from "@ota/testkit";
+import { hasPostgres, withoutRowLocks } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
-import { openPostgresClient, type PostgresTestDatabase, withoutRowLocks } from "../support/postgres-client.ts";
+import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
 /** Two firmwares that one device may have, and two checks of which one does not know of the second yet. */
 describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {

@@ -1,0 +1,40 @@
+import type postgres from "postgres";
+
+/** What a test may do to the statements of one side of a race; the product's code knows nothing of it. */
+export interface StatementHooks {
+  /** The text that is sent instead. */
+  readonly rewrite?: (text: string) => string;
+  /** Awaited before a statement is sent. */
+  readonly before?: (text: string) => Promise<void>;
+}
+
+/** Takes the row locks away: `for update`, whatever it is of. */
+export const withoutRowLocks: StatementHooks = {
+  rewrite: (text) => text.replace(/ for update( of "\w+"(, "\w+")*)?$/, ""),
+};
+
+/** The client with its statements changed on their way, also within transactions. */
+export function hookStatements<T extends postgres.ISql>(client: T, hooks: StatementHooks): T {
+  const { rewrite = (text: string) => text, before = async () => {} } = hooks;
+  const overrides: Record<PropertyKey, unknown> = {
+    unsafe(text: string, ...rest: [never, never]) {
+      const send = async (values: boolean) => {
+        await before(text);
+        const pending = client.unsafe(rewrite(text), ...rest);
+        return values ? pending.values() : pending;
+      };
+      // Of a pending query, drizzle uses these two.
+      return {
+        values: () => send(true),
+        // biome-ignore lint/suspicious/noThenProperty: a pending query is awaited as it is
+        then: (...settled: [never, never]) => send(false).then(...settled),
+      };
+    },
+    begin: (work: (tx: postgres.TransactionSql) => unknown) => {
+      return (client as unknown as postgres.Sql).begin((tx) => work(hookStatements(tx, hooks)));
+    },
+  };
+  return new Proxy(client, {
+    get: (target, property) => overrides[property] ?? Reflect.get(target, property),
+  });
+}
