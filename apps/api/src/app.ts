@@ -26,6 +26,11 @@ export interface AppDependencies {
   /** How long a JSON body may take to arrive. */
   readonly bodyTimeoutMs: number;
   /**
+   * Whether browsers are told to come by TLS alone.
+   * @default false
+   */
+  readonly sendsOnlyByTls?: boolean;
+  /**
    * Proxies whose `X-Forwarded-For` is believed: addresses, subnets, names of ranges.
    * @default none
    */
@@ -37,7 +42,7 @@ export const apiRoutes = [...deviceRoutes, ...artifactRoutes, ...operatorRoutes,
 
 /** The HTTP application. Does no I/O of its own: everything it uses is handed in. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { services, version } = dependencies;
+  const { version } = dependencies;
   const serve = serveOptions(dependencies);
   const exchangeOf = exchanges(dependencies);
   const app = expressWithoutExtras();
@@ -45,7 +50,7 @@ export function createApp(dependencies: AppDependencies): Express {
     response.locals["exchange"] = exchangeOf(request, response);
     next();
   });
-  const routes = [...apiRoutes, ...documentationRoutes(apiRoutes, { version, publicUrl: services.publicUrl })];
+  const routes = [...apiRoutes, ...documentationRoutes(apiRoutes, { version })];
   mountRoutes(app, { routes, serve });
   mountRefusals(app, serve);
   return app;
@@ -66,7 +71,7 @@ export function createListener(dependencies: AppDependencies): RequestListener {
 }
 
 function serveOptions(dependencies: AppDependencies): ServeOptions {
-  return { ...dependencies, headers: baseHeaders(dependencies.services.publicUrl) };
+  return { ...dependencies, headers: baseHeaders(dependencies) };
 }
 
 function exchanges({ logger, trustedProxies = [] }: AppDependencies) {

@@ -48,12 +48,16 @@ export const VARIABLES = {
       .url({ protocol: /^https?$/ })
       .refine((text) => !/[?#]/.test(text) && URL.parse(text)?.username === "")
       .transform((text) => text.replace(/\/+$/, "")),
-    defaultText: "`http://HOST:PORT`, with `127.0.0.1` where the service listens on all addresses",
+    defaultText:
+      "what a proxy of `TRUST_PROXY` says, else `http://HOST:PORT`, with `127.0.0.1` where the service listens on all " +
+      "addresses",
   }),
   TRUST_PROXY: variable({
     group: "HTTP",
     about:
-      "The proxies whose `X-Forwarded-For` is believed when the log names a client. Without it the log names the peer.",
+      "The proxies whose forwarding headers are believed: `X-Forwarded-For` when the log names a client, and without " +
+      "`PUBLIC_URL` also `X-Forwarded-Proto`, `-Host`, `-Port` and `-Prefix` for absolute links. They must overwrite what " +
+      "clients send. Without it the log names the peer.",
     accepts:
       "addresses or subnets separated by commas, such as 10.0.0.0/8,127.0.0.1, or one of the names " +
       "loopback, linklocal, uniquelocal",

@@ -8,6 +8,7 @@ import { DiskArtifactStore } from "./artifacts/disk-artifact-store.ts";
 import type { Config } from "./config.ts";
 import type { OpenDatabase } from "./database.ts";
 import { createHealth } from "./health.ts";
+import { publicUrls } from "./http/public-url.ts";
 import { createHttpServer } from "./http/server.ts";
 import type { ServiceKeys } from "./keys.ts";
 import { openLocks } from "./locks.ts";
@@ -68,26 +69,28 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   const server = createHttpServer((request, response) => app?.(request, response), config.http);
   const address = await listen(server, config.http);
   onStop({ name: "drain the server", run: () => drain(server, options) });
+  const { trustedProxies } = config.http;
   const publicUrl = config.http.publicUrl ?? address;
   app = createListener({
     services: {
       db: database.db,
       checks,
       artifacts,
-      artifactUrls: createArtifactUrls({ publicUrl, key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
+      artifactUrls: createArtifactUrls({ key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
       health: createHealth({
         probeDatabase: () => database.probe(),
         probeLockStore: () => locks.probe(),
         lockOutage: config.locks.outage,
       }),
       maxArtifactBytes: config.artifacts.maxSizeBytes,
-      publicUrl,
+      publicUrlOf: publicUrls({ configured: config.http.publicUrl, address, trustedProxies }),
     },
     logger,
     version: serviceVersion,
     bodyLimitBytes: config.http.bodyLimitBytes,
     bodyTimeoutMs: config.http.bodyTimeoutMs,
-    trustedProxies: config.http.trustedProxies,
+    sendsOnlyByTls: publicUrl.startsWith("https:"),
+    trustedProxies,
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;

@@ -2,6 +2,7 @@ import type { Database, UpdateChecks } from "@ota/domain";
 import type { ArtifactStore } from "./artifacts/artifact-store.ts";
 import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
 import type { Health } from "./health.ts";
+import type { PublicUrlOf } from "./http/public-url.ts";
 
 /** What handlers work with: made once by `main.ts`, or by a test. */
 export interface Services {
@@ -15,6 +16,6 @@ export interface Services {
   readonly health: Health;
   /** The largest firmware that is accepted. */
   readonly maxArtifactBytes: number;
-  /** Where clients reach the service, without a trailing slash: the base of absolute links. */
-  readonly publicUrl: string;
+  /** Where the client of a request reaches the service: the base of absolute links. */
+  readonly publicUrlOf: PublicUrlOf;
 }

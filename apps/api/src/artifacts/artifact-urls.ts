@@ -5,8 +5,10 @@ export interface ArtifactUrls {
   /**
    * An absolute URL that works for at least the validity, and at most half as long again. Within a slot of half the
    * validity all devices get the same URL, so that a cache in front of the service serves them from one copy.
+   *
+   * @param publicUrl the base of the URL, without a trailing slash
    */
-  sign(firmwareId: string): string;
+  sign(firmwareId: string, publicUrl: string): string;
 
   /** Says whether a signature is this service's, for that firmware and that time, and whether the time is still to come. */
   verify(signed: SignedArtifact): "valid" | "expired" | "forged";
@@ -23,8 +25,6 @@ export interface SignedArtifact {
 
 /** What {@link createArtifactUrls} needs. */
 export interface ArtifactUrlOptions {
-  /** The base of the URLs, without a trailing slash. */
-  readonly publicUrl: string;
   /** Shared by all processes of the installation; at least 32 bytes. */
   readonly key: Uint8Array;
   /** How long a URL works at the least. */
@@ -35,23 +35,23 @@ export interface ArtifactUrlOptions {
 
 /** Signed URLs under one key. No state, no I/O: any process checks what another has signed. */
 export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
-  const { publicUrl, key, validSeconds, nowMs = Date.now } = options;
+  const { key, validSeconds, nowMs = Date.now } = options;
   const slotSeconds = Math.max(1, Math.floor(validSeconds / 2));
   const nowSeconds = () => Math.floor(nowMs() / 1000);
-  // Every device of a slot gets the same URL, so each is made once.
-  let slot = { expires: 0, urls: new Map<string, string>() };
+  // Every device of a slot gets the same path, so each is made once.
+  let slot = { expires: 0, paths: new Map<string, string>() };
 
   return {
-    sign(firmwareId) {
+    sign(firmwareId, publicUrl) {
       const expires = Math.ceil((nowSeconds() + validSeconds) / slotSeconds) * slotSeconds;
-      if (slot.expires !== expires) slot = { expires, urls: new Map() };
-      let url = slot.urls.get(firmwareId);
-      if (url === undefined) {
+      if (slot.expires !== expires) slot = { expires, paths: new Map() };
+      let path = slot.paths.get(firmwareId);
+      if (path === undefined) {
         const signature = hmac(key, { firmwareId, expires }).toString("base64url");
-        url = `${publicUrl}/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
-        slot.urls.set(firmwareId, url);
+        path = `/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
+        slot.paths.set(firmwareId, path);
       }
-      return url;
+      return `${publicUrl}${path}`;
     },
 
     verify({ firmwareId, expires, signature }) {

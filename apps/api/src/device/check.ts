@@ -2,7 +2,6 @@ import { type CheckAnswer, LIVE_ATTEMPT_STATES, NONE_REASONS } from "@ota/domain
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { attemptIdSchema, plainText, publicIdSchema } from "../http/schemas.ts";
-import type { Services } from "../services.ts";
 
 /** A version as a device says it. One that is not valid in the product's scheme is an answer's matter, not an error. */
 const reportedVersionSchema = plainText(256).min(1);
@@ -80,14 +79,14 @@ export const checkRoute: RouteDefinition = defineRoute({
   request: { body: { kind: "json", schema: checkSchema, optional: true } },
   responses: { 200: { description: "The decision", body: answerSchema } },
   problems: ["SERVICE_BUSY"],
-  async handler({ tokenHash, body, note }, services) {
+  async handler({ tokenHash, body, note, raw }, services) {
     const answer = await services.checks.checkForUpdate({ tokenHash, reported: body });
     note(factsOf(answer));
-    return { status: 200, body: answerView(answer, services) };
+    return { status: 200, body: answerView(answer, (id) => services.artifactUrls.sign(id, services.publicUrlOf(raw))) };
   },
 });
 
-function answerView(answer: CheckAnswer, { artifactUrls }: Services): z.input<typeof answerSchema> {
+function answerView(answer: CheckAnswer, urlOf: (firmwareId: string) => string): z.input<typeof answerSchema> {
   if (answer.decision === "none") return answer;
   const { decision, device, attempt, upgradeId, firmware, pollAfterSeconds } = answer;
   return {
@@ -95,7 +94,7 @@ function answerView(answer: CheckAnswer, { artifactUrls }: Services): z.input<ty
     device,
     attempt,
     upgradeId,
-    firmware: { ...firmware, url: artifactUrls.sign(firmware.id) },
+    firmware: { ...firmware, url: urlOf(firmware.id) },
     pollAfterSeconds,
   };
 }

@@ -6,15 +6,16 @@ import { DOCS_PAGE_POLICY, docsPage } from "./page.ts";
 
 /**
  * The routes that describe all the others, and themselves: `/openapi.json` and `/docs`. Both are made at the first
- * request and kept.
+ * request and kept while they are asked for by the same URL of the service.
  */
 export function documentationRoutes(
   described: readonly RouteDefinition[],
-  options: OpenApiOptions,
+  options: Pick<OpenApiOptions, "version">,
 ): readonly RouteDefinition[] {
-  const document = once((): OpenApiDocument => openApiDocument([...described, ...routes], options));
-  const json = once(() => JSON.stringify(document(), null, 2));
-  const page = once(() => docsPage(document()));
+  const document = (publicUrl: string): OpenApiDocument =>
+    openApiDocument([...described, ...routes], { ...options, publicUrl });
+  const json = keepLast((publicUrl) => JSON.stringify(document(publicUrl), null, 2));
+  const page = keepLast((publicUrl) => docsPage(document(publicUrl)));
 
   const routes: readonly RouteDefinition[] = [
     defineRoute({
@@ -27,8 +28,8 @@ export function documentationRoutes(
       request: {},
       responses: { 200: { description: "The document", body: z.looseObject({ openapi: z.string() }) } },
       problems: [],
-      async handler() {
-        return send({ "Content-Type": "application/json; charset=utf-8" }, json());
+      async handler({ raw }, { publicUrlOf }) {
+        return send({ "Content-Type": "application/json; charset=utf-8" }, json(publicUrlOf(raw)));
       },
     }),
     defineRoute({
@@ -41,10 +42,10 @@ export function documentationRoutes(
       request: {},
       responses: { 200: { description: "The page", contentType: "text/html" } },
       problems: [],
-      async handler() {
+      async handler({ raw }, { publicUrlOf }) {
         return send(
           { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": DOCS_PAGE_POLICY },
-          page(),
+          page(publicUrlOf(raw)),
         );
       },
     }),
@@ -62,10 +63,11 @@ function send(headers: Readonly<Record<string, string>>, text: string) {
   };
 }
 
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
+/** Makes a text for each URL once; only the last one is kept, so that nobody fills the memory with names of hosts. */
+function keepLast(make: (publicUrl: string) => string): (publicUrl: string) => string {
+  let last: { readonly publicUrl: string; readonly text: string } | undefined;
+  return (publicUrl) => {
+    if (last?.publicUrl !== publicUrl) last = { publicUrl, text: make(publicUrl) };
+    return last.text;
   };
 }

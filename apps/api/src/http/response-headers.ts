@@ -21,9 +21,9 @@ export interface BaseHeaders {
   readonly forBrowsers: FlatHeaders;
 }
 
-/** Browsers are held to TLS where the service's own address says that it has it. */
-export function baseHeaders(publicUrl: string): BaseHeaders {
-  const transport = publicUrl.startsWith("https:") ? STRICT_TRANSPORT : [];
+/** They are the same for every request: what a proxy says of one of them does not hold a browser to TLS for a year. */
+export function baseHeaders({ sendsOnlyByTls = false }: { readonly sendsOnlyByTls?: boolean }): BaseHeaders {
+  const transport = sendsOnlyByTls ? STRICT_TRANSPORT : [];
   return { forDevices: FOR_DEVICES, forBrowsers: [...FOR_BROWSERS, ...transport] };
 }
 

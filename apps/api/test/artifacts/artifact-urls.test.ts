@@ -4,12 +4,13 @@ import { createArtifactUrls } from "../../src/artifacts/artifact-urls.ts";
 
 const firmwareId = "0197b1c0-0000-7000-8000-000000000001";
 const key = randomBytes(32);
+const BASE = "https://ota.example";
 let now = Date.UTC(2030, 0, 1, 12, 34, 56);
-const urls = createArtifactUrls({ publicUrl: "https://ota.example", key, validSeconds: 3600, nowMs: () => now });
+const urls = createArtifactUrls({ key, validSeconds: 3600, nowMs: () => now });
 
 describe("createArtifactUrls", () => {
   test("a signed URL is valid, for its firmware and time only", () => {
-    const signed = read(urls.sign(firmwareId));
+    const signed = read(urls.sign(firmwareId, BASE));
     expect(urls.verify(signed)).toBe("valid");
     expect(urls.verify({ ...signed, firmwareId: firmwareId.replace("1", "2") })).toBe("forged");
     expect(urls.verify({ ...signed, expires: signed.expires + 1 })).toBe("forged");
@@ -18,7 +19,7 @@ describe("createArtifactUrls", () => {
   });
 
   test("it works for at least the validity and at most half as long again, then it has expired", () => {
-    const signed = read(urls.sign(firmwareId));
+    const signed = read(urls.sign(firmwareId, BASE));
     const start = now;
     now = start + 3600_000 - 1;
     expect(urls.verify(signed)).toBe("valid");
@@ -30,16 +31,16 @@ describe("createArtifactUrls", () => {
   test("within half the validity everybody gets the same URL", () => {
     const slotStart = Math.floor(now / 1_800_000) * 1_800_000;
     now = slotStart + 1000;
-    const first = urls.sign(firmwareId);
+    const first = urls.sign(firmwareId, BASE);
     now = slotStart + 1_799_000;
-    expect(urls.sign(firmwareId)).toBe(first);
+    expect(urls.sign(firmwareId, BASE)).toBe(first);
     now = slotStart + 1_801_000;
-    expect(urls.sign(firmwareId)).not.toBe(first);
+    expect(urls.sign(firmwareId, BASE)).not.toBe(first);
   });
 
   test("a URL signed with another key is forged", () => {
-    const others = createArtifactUrls({ publicUrl: "", key: randomBytes(32), validSeconds: 3600, nowMs: () => now });
-    expect(urls.verify(read(others.sign(firmwareId)))).toBe("forged");
+    const others = createArtifactUrls({ key: randomBytes(32), validSeconds: 3600, nowMs: () => now });
+    expect(urls.verify(read(others.sign(firmwareId, "")))).toBe("forged");
   });
 });
 

@@ -16,8 +16,8 @@ afterEach(() => {
 async function listening(options: Partial<AppDependencies> & { readonly fails?: Error } = {}) {
   const lines: string[] = [];
   const { fails, ...dependencies } = options;
-  const services: Pick<Services, "health" | "publicUrl"> = {
-    publicUrl: "http://127.0.0.1",
+  const services: Pick<Services, "health" | "publicUrlOf"> = {
+    publicUrlOf: () => "http://127.0.0.1",
     health: {
       async check() {
         if (fails !== undefined) throw fails;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../../src/app.ts";
 import type { Services } from "../../src/services.ts";
 import { allRoutes, document } from "../support/document-check.ts";
+import { aDevice, aFirmware, aProduct } from "../support/fleet.ts";
 import { startApi, type TestApi } from "../support/start-api.ts";
 
 const operations = Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
@@ -12,7 +13,7 @@ const operations = Object.entries(document.paths ?? {}).flatMap(([path, item]) =
 
 describe("the application", () => {
   test("has a route mounted for every operation of the document, and no other", () => {
-    const services = { publicUrl: "http://127.0.0.1:1" } as Services;
+    const services = {} as Services;
     const app = createApp({
       services,
       logger: pino({ level: "silent" }),
@@ -40,6 +41,22 @@ describe("the served reference", { skip: !hasPostgres }, () => {
     expect(body.servers).toEqual([{ url: api.url }]);
     expect(body.paths).toEqual(document.paths);
     expect(body.components).toEqual(document.components);
+  });
+
+  test("names the address by which a trusted proxy was asked, and so do the links of a check's answer", async () => {
+    const proxied = await startApi({ trustProxy: "loopback" });
+    const headers = { "x-forwarded-proto": "https", "x-forwarded-host": "ota.example.com", "x-forwarded-prefix": "/a" };
+    const servers = async (as: TestApi) => (await as.as(undefined)("GET", "/openapi.json", { headers })).body.servers;
+    expect(await servers(proxied)).toEqual([{ url: "https://ota.example.com/a" }]);
+    expect(await servers(api)).toEqual([{ url: api.url }]);
+    const product = await aProduct(proxied);
+    await aFirmware(proxied, { product });
+    const device = await aDevice(proxied, { product });
+    const { url } = (await device.call("POST", "/v1/check", { headers })).body.firmware;
+    expect(url).toMatch(/^https:\/\/ota\.example\.com\/a\/v1\/firmware\//);
+    const direct = url.replace("https://ota.example.com/a", proxied.url);
+    expect((await proxied.as(undefined)("GET", direct)).status).toBe(200);
+    await proxied.close();
   });
 
   test("is a page that may load nothing", async () => {

@@ -51,6 +51,8 @@ export interface TestApiOptions {
   readonly maxArtifactBytes?: number;
   /** @default a folder of its own */
   readonly artifactDirectory?: string;
+  /** @default none */
+  readonly trustProxy?: string;
 }
 
 /** Starts the service as `main.ts` does, in this process, with locks in memory. */
@@ -64,6 +66,7 @@ export async function startApi(options: TestApiOptions = {}): Promise<TestApi> {
     OTA_MAX_ARTIFACT_BYTES: String(options.maxArtifactBytes ?? 8 * 1024 * 1024),
     OTA_URL_SIGNING_KEY: URL_SIGNING_KEY.toString("hex"),
     OTA_SHUTDOWN_TIMEOUT_MS: "0",
+    TRUST_PROXY: options.trustProxy ?? "",
     ...(options.database === "embedded" ? {} : { DATABASE_URL: await createTestDatabase() }),
   });
   const database = await openDatabase(config);
