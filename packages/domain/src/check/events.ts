@@ -1,4 +1,4 @@
-import type { NoneReason } from "../vocabulary.ts";
+import type { AttemptState, NoneReason } from "../vocabulary.ts";
 
 /** What happened during checks, for metrics: each one as a fact that is over. */
 export type CheckEvent =
@@ -7,6 +7,8 @@ export type CheckEvent =
   | { readonly kind: "decided"; readonly decision: "none"; readonly reason: NoneReason }
   /** An attempt was opened. */
   | { readonly kind: "created" }
+  /** An attempt that was open, or had timed out, is in another state now: by a report, by a check, or by the service. */
+  | { readonly kind: "moved"; readonly to: AttemptState }
   /** The lock was asked for: acquired, held by somebody else all the time, or its store was at fault. */
   | { readonly kind: "lock"; readonly outcome: "acquired" | "contended" | "fault"; readonly waitedMs: number }
   /** The lock was not asked for, because its store was at fault a moment ago. */

@@ -5,6 +5,7 @@ import type { Database } from "../database.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import type { AttemptRecord, UpgradeRecord } from "../decide/facts.ts";
 import type { DeviceState } from "./device-state.ts";
+import type { CheckObserver } from "./events.ts";
 
 /** What a device says about itself when it asks. What it leaves out stays as it was. */
 export interface ReportedFacts {
@@ -20,7 +21,12 @@ export interface ReportedFacts {
  */
 export async function applyReported(
   db: Database,
-  input: { readonly state: DeviceState; readonly reported: ReportedFacts; readonly catalog: Catalog },
+  input: {
+    readonly state: DeviceState;
+    readonly reported: ReportedFacts;
+    readonly catalog: Catalog;
+    readonly observe: CheckObserver;
+  },
 ): Promise<DeviceState | undefined> {
   const { state, catalog } = input;
   const { device, history } = state;
@@ -51,6 +57,7 @@ export async function applyReported(
     device: news,
   });
   if (!written) return undefined;
+  input.observe({ kind: "moved", to: "succeeded" });
   const succeeded: AttemptRecord = { ...attempt, state: "succeeded", cancelOutcome: null, closedAt: state.now };
   const closed: UpgradeRecord = { ...record, attempts: [...record.attempts.slice(0, -1), succeeded] };
   const records = history.records.map((one) => (one === record ? closed : one));

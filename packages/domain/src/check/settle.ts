@@ -7,6 +7,7 @@ import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
 import type { LiveAttempt } from "../decide/facts.ts";
 import { OtaError, ServiceBusyError } from "../errors.ts";
 import { devices } from "../schema/index.ts";
+import type { AttemptState } from "../vocabulary.ts";
 import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
 import type { CatalogCache } from "./catalog-cache.ts";
 import { type DeviceState, loadDeviceState } from "./device-state.ts";
@@ -29,8 +30,12 @@ export interface SettleContext {
  */
 export async function settleCheck({ db, catalogs, observe }: SettleContext, deviceId: bigint): Promise<CheckAnswer> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const ended: AttemptState[] = [];
     try {
-      return await db.transaction(async (tx) => settleOnce(tx, { deviceId, catalogs }));
+      const answer = await db.transaction(async (tx) => settleOnce(tx, { deviceId, catalogs, ended }));
+      // Told only now: what was rolled back has not happened.
+      for (const to of ended) observe({ kind: "moved", to });
+      return answer;
     } catch (error) {
       if (!(error instanceof RaceLost)) throw error;
       observe({ kind: "conflict_lost" });
@@ -41,8 +46,9 @@ export async function settleCheck({ db, catalogs, observe }: SettleContext, devi
 
 async function settleOnce(
   tx: Database,
-  { deviceId, catalogs }: { readonly deviceId: bigint; readonly catalogs: CatalogCache },
+  context: { readonly deviceId: bigint; readonly catalogs: CatalogCache; readonly ended: AttemptState[] },
 ): Promise<CheckAnswer> {
+  const { deviceId, catalogs, ended } = context;
   // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
   await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, deviceId)).for("update");
   const state = await loadDeviceState(tx, deviceId);
@@ -52,7 +58,7 @@ async function settleOnce(
 
   const decision = decideUpdate({ device, history, catalog, now });
   if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "joined" });
-  if (decision.ends !== undefined) await endAttempt(tx, { ends: decision.ends, catalog });
+  if (decision.ends !== undefined) await endAttempt(tx, { ends: decision.ends, catalog, ended });
   if (decision.outcome === "none") return noneAnswer(state, decision);
 
   const [candidate] = decision.candidates;
@@ -80,13 +86,15 @@ export function liveAnswer(
 
 async function endAttempt(
   tx: Database,
-  { ends, catalog }: { readonly ends: EndOfAttempt; readonly catalog: Catalog },
+  context: { readonly ends: EndOfAttempt; readonly catalog: Catalog; readonly ended: AttemptState[] },
 ): Promise<void> {
+  const { ends, catalog, ended } = context;
   const { live, event } = ends;
   const next = nextState({ ...live, confirmBy: catalog.confirmBy }, event);
   if (next.effect !== "moved") return;
   const { state: to, cancelOutcome } = next;
   if (!(await recordTransition(tx, { attemptId: live.id, from: live.state, to, cancelOutcome }))) throw new RaceLost();
+  ended.push(to);
 }
 
 /** Rolls a transaction back: another process was faster. */

@@ -82,7 +82,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
       const loaded = await loadDevice(tokenHash);
       const { product } = loaded;
       const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
-      const state = await applyReported(db, { state: loaded, reported, catalog });
+      const state = await applyReported(db, { state: loaded, reported, catalog, observe });
       if (state === undefined) continue;
 
       const { device, history, now } = state;
@@ -135,6 +135,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   async function report(input: ReportInput): Promise<ReportResult> {
     const { deviceId, now, ...result } = await recordReport(db, input);
     lastSeen.touch(deviceId, now);
+    if (result.effect === "moved") observe({ kind: "moved", to: result.attempt.state });
     return result;
   }
 }

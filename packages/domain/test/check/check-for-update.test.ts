@@ -190,6 +190,19 @@ describeOnDatabases("checkForUpdate", (database) => {
     expect(await attempts()).toEqual(["1.0.0 #1 superseded", "2.0.0 #1 offered"]);
   });
 
+  it("tells its observer each move of an attempt once: by a newer offer, by a report, by the version", async () => {
+    const { fleet, check, checks, report } = await setUp({ confirmBy: "version" });
+    await fleet.release("1.0.0");
+    await check();
+    await fleet.release("2.0.0");
+    const offer = await check();
+    await report(offer, "downloading");
+    await report(offer, "downloading");
+    await check("2.0.0");
+    const moves = checks.events.flatMap((event) => (event.kind === "moved" ? [event.to] : []));
+    expect(moves).toEqual(["superseded", "downloading", "succeeded"]);
+  });
+
   it("lets a device that has begun finish when a newer firmware is released", async () => {
     const { fleet, check, report, attempts } = await setUp();
     await fleet.release("1.0.0");
