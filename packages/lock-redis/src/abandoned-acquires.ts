@@ -12,6 +12,7 @@ const LONGEST_PAUSE_MS = 1000;
 /** An acquire that failed for its caller, though the server may have granted it or may still do so. */
 export interface AbandonedAcquire {
   readonly client: RedisClient;
+  /** The full name of the lock's key. */
   readonly key: string;
   readonly owner: string;
   readonly ttlMs: number;
@@ -19,6 +20,8 @@ export interface AbandonedAcquire {
   readonly reply: Promise<unknown>;
   /** Why it failed. */
   readonly error: unknown;
+  /** Called when a grant was taken back, with the client that did it: the lock may be free for others. */
+  readonly onReleased: (client: RedisClient) => void;
 }
 
 /**
@@ -84,9 +87,12 @@ export class AbandonedAcquires {
   }
 
   /** Whether Redis answered. A client that has been replaced may be closed for good: then the current one is used. */
-  async #attempt({ client, key, owner }: AbandonedAcquire): Promise<boolean> {
+  async #attempt({ client, key, owner, onReleased }: AbandonedAcquire): Promise<boolean> {
     const call: ScriptCall = { script: releaseScript, keys: [key], args: [owner], abandoned: false };
-    const ask = (over: RedisClient) => withDeadline(send(over, call), { timeoutMs: this.#timeoutMs, background: true });
+    const ask = async (over: RedisClient) => {
+      const reply = await withDeadline(send(over, call), { timeoutMs: this.#timeoutMs, background: true });
+      if (Number(reply) === 1) onReleased(over);
+    };
     try {
       await ask(client).catch((error: unknown) => {
         const current = this.#currentClient();

@@ -16,6 +16,8 @@ export interface Asked<T> {
   readonly read: (reply: unknown) => T;
   /** Whether it gives the owner a new end of its lease, of which replicas may have to know. */
   readonly renews?: boolean;
+  /** Whether a yes may let in those who wait: then the first of them is told. */
+  readonly makesRoom?: boolean;
   /**
    * Asked of a Cluster when the script itself was not carried out in half of the time. While a slot is being moved, only
    * scripts on one key are.

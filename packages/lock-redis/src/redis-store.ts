@@ -30,7 +30,7 @@ import type { RedisClient, RedisClientSource } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 import type { ReplicaAcknowledgement, ReplicaOptions } from "./replica-options.ts";
 import { type Answer, readAnswer, readGrant, readSnapshot } from "./reply.ts";
-import type { Script, ScriptCall } from "./script.ts";
+import type { ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
 import { acquireSharedScript } from "./scripts/acquire-shared.ts";
 import { demoteScript } from "./scripts/demote.ts";
@@ -178,13 +178,14 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
       return readGrant(await this.#inTime(reply));
     } catch (error) {
       call.abandoned = true;
-      if (mayBeGranted(error)) this.#abandoned.add({ client, key, owner, ttlMs, reply, error });
+      const onReleased = (over: RedisClient) => this.#lines.wake(request.key, over);
+      if (mayBeGranted(error)) this.#abandoned.add({ client, key, owner, ttlMs, reply, error, onReleased });
       throw toLockError(error, { operation: "acquire", ...request });
     }
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {
-    return (await this.#renew("extend", request, extendScript)).code === 1 ? "extended" : "lost";
+    return (await this.#renew("extend", request, { script: extendScript })).code === 1 ? "extended" : "lost";
   }
 
   /** Wakes the first in line when the lock is free then, as every release does. */
@@ -199,13 +200,15 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   async promote(request: PromoteRequest): Promise<PromoteResult> {
-    const { code, ...grant } = await this.#renew("promote", request, promoteScript);
+    const { code, ...grant } = await this.#renew("promote", request, { script: promoteScript });
     if (code === 1) return { outcome: "promoted", ...grant };
     return { outcome: code === 2 ? "contended" : "lost" };
   }
 
+  /** Wakes the first in line, as it may be a reader. */
   async demote(request: ExtendRequest): Promise<DemoteOutcome> {
-    return (await this.#renew("demote", request, demoteScript)).code === 1 ? "demoted" : "lost";
+    const { code } = await this.#renew("demote", request, { script: demoteScript, makesRoom: true });
+    return code === 1 ? "demoted" : "lost";
   }
 
   /**
@@ -221,10 +224,13 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return this.#ask(request, { operation: "inspect", script: inspectScript, args: [], read: readSnapshot });
   }
 
-  /** A plain string under the key is no lock of ours: a `LockKeyConflictError`, as for any other data. */
+  /**
+   * Wakes the first in line. A plain string under the key is no lock of ours: a `LockKeyConflictError`, as for any other
+   * data.
+   */
   async forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
     const asked = { operation: "forceRelease", script: forceReleaseScript, args: [], read: readAnswer } as const;
-    return (await this.#ask(request, asked)).code === 1 ? "released" : "not-held";
+    return (await this.#ask(request, { ...asked, makesRoom: true })).code === 1 ? "released" : "not-held";
   }
 
   /**
@@ -249,9 +255,13 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   /** Asks for a new end of the owner's lease. */
-  #renew(operation: StoreOperation, request: ExtendRequest & Asking, script: Script): Promise<Answer> {
+  #renew(
+    operation: StoreOperation,
+    request: ExtendRequest & Asking,
+    asked: Pick<Asked<Answer>, "script" | "makesRoom">,
+  ): Promise<Answer> {
     const args = [checkOwner(request.owner, request.key), String(checkTtlMs(request.ttlMs))];
-    return this.#ask(request, { operation, script, args, renews: true, read: readAnswer });
+    return this.#ask(request, { ...asked, operation, args, renews: true, read: readAnswer });
   }
 
   async #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
@@ -260,9 +270,13 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     const replicas = asked.renews === true ? this.#replicas : undefined;
     const call: ScriptCall = { script, keys, args, replicas, abandoned: false };
     try {
-      const { instead } = asked;
-      if (instead === undefined || client.isCluster !== true) return read(await this.#inTime(send(client, call)));
-      return read(await this.#eitherInTime(client, call, instead));
+      const { instead, makesRoom } = asked;
+      const reply =
+        instead === undefined || client.isCluster !== true
+          ? await this.#inTime(send(client, call))
+          : await this.#eitherInTime(client, call, instead);
+      if (makesRoom === true && Number(reply) === 1) this.#lines.wake(request.key, client);
+      return read(reply);
     } catch (error) {
       call.abandoned = true;
       throw toLockError(error, { operation, ...request });

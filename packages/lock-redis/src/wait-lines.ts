@@ -22,6 +22,8 @@ import { handOverScript, handOverSharedScript } from "./scripts/hand-over.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { releaseScript } from "./scripts/release.ts";
 import { releaseInTurnScript } from "./scripts/release-in-turn.ts";
+import { wakeScript } from "./scripts/wake.ts";
+import { send } from "./send.ts";
 import { checkOwner, checkTtlMs } from "./validate.ts";
 import { type LinedLock, WakeUps } from "./wake-ups.ts";
 
@@ -104,6 +106,17 @@ export class WaitLines {
       : releasedInTurn(await this.#store.ask(owned, { ...asked, script: releaseInTurnScript, keys, instead }));
     if (result.next === "waits") this.#wakeUps.subscribe(lined);
     return result;
+  }
+
+  /**
+   * Lets the first in line know that it may try, after something else than a release has made room. In the background and
+   * once: it is a hint, and who misses it asks by itself.
+   */
+  wake(key: string, client: RedisClient): void {
+    const [lock] = this.#store.keysOf({ key }, client);
+    const lined = this.#linedLock(lock, key, client);
+    if (lined === undefined) return;
+    send(client, { script: wakeScript, keys: [lock, lined.queue], args: [], abandoned: false }).catch(() => {});
   }
 
   async #acquireInTurn(request: WaiterRequest, onTurn: () => void): Promise<PlaceAcquireResult> {
