@@ -14,6 +14,7 @@ import type {
 } from "./store.ts";
 import {
   type DemoteOutcome,
+  type DriftingStore,
   hasDrift,
   hasFencing,
   hasInspection,
@@ -24,7 +25,15 @@ import {
   type PromoteRequest,
   type PromoteResult,
 } from "./store-capabilities.ts";
-import { hasWaitQueue, type PlaceReleaseResult, type PlaceRequest, type WaitPlace } from "./wait-queue.ts";
+import {
+  hasWaitQueue,
+  type PlaceAcquireResult,
+  type PlaceReleaseRequest,
+  type PlaceReleaseResult,
+  type PlaceRequest,
+  type WaiterRequest,
+  type WaitPlace,
+} from "./wait-queue.ts";
 
 /**
  * A store held to its contract: what it throws is always a `LockError`, and an answer that the contract does not know is
@@ -41,12 +50,14 @@ export class CheckedStore implements LockStore {
   /** Who waits in this process, by whichever factory on the store. */
   readonly queues: LocalQueues;
   readonly #store: LockStore;
+  readonly #drifting: DriftingStore | undefined;
 
   constructor(store: LockStore) {
     this.name = store.name;
     this.reach = store.reach;
     this.sharesLocks = hasSharedLocks(store);
     this.#store = store;
+    this.#drifting = hasDrift(store) ? store : undefined;
     this.queues = QUEUES.get(store) ?? new LocalQueues(this);
     QUEUES.set(store, this.queues);
   }
@@ -60,8 +71,12 @@ export class CheckedStore implements LockStore {
     this.#store.checkFencing(key);
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireResult> {
-    return this.#acquire(request, () => this.#store.acquire(request));
+  async acquire(request: AcquireRequest): Promise<AcquireResult> {
+    try {
+      return checkedGrant(await this.#store.acquire(request), request);
+    } catch (error) {
+      throw this.#fault("acquire", request, error);
+    }
   }
 
   /** A place outside of any line where the store keeps none: it asks and releases as anybody does. */
@@ -70,27 +85,33 @@ export class CheckedStore implements LockStore {
     if (!hasWaitQueue(store)) return new PlaceOutsideLine(this);
     const place = store.openPlace(request);
     return {
-      acquire: (asked) => this.#acquire(asked, () => place.acquire(asked)),
-      release: (asked) => this.#release(asked, () => place.release(asked)),
+      acquire: (asked) => this.#acquireFrom(place, asked),
+      release: (asked) => this.#releaseBy(place, asked),
       leave: () => place.leave(),
     };
   }
 
-  async #acquire<T extends AcquireResult>(request: AcquireRequest, ask: () => Promise<T>): Promise<T> {
+  async #acquireFrom(place: WaitPlace, request: WaiterRequest): Promise<PlaceAcquireResult> {
     try {
-      const result = await ask();
-      if (result?.outcome === "contended") return result;
-      if (result?.outcome === "granted" && carriesToken(result, request)) return result;
-      throw unknownAnswer(result);
+      return checkedGrant(await place.acquire(request), request);
     } catch (error) {
       throw this.#fault("acquire", request, error);
     }
   }
 
+  async #releaseBy(place: WaitPlace, request: PlaceReleaseRequest): Promise<PlaceReleaseResult> {
+    try {
+      const result = await place.release(request);
+      checkedRelease(result?.outcome);
+      return result;
+    } catch (error) {
+      throw this.#fault("release", request, error);
+    }
+  }
+
   /** For how long a holder may count on a lease of `ttlMs`, from when the request left. */
   validityMs(ttlMs: number): number {
-    const store = this.#store;
-    return hasDrift(store) ? store.validityMs(ttlMs) : ttlMs;
+    return this.#drifting === undefined ? ttlMs : this.#drifting.validityMs(ttlMs);
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {
@@ -104,14 +125,8 @@ export class CheckedStore implements LockStore {
   }
 
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    return (await this.#release(request, async () => ({ outcome: await this.#store.release(request) }))).outcome;
-  }
-
-  async #release(request: OwnedKey, ask: () => Promise<PlaceReleaseResult>): Promise<PlaceReleaseResult> {
     try {
-      const result = await ask();
-      if (result?.outcome === "released" || result?.outcome === "not-held") return result;
-      throw unknownAnswer(result?.outcome);
+      return checkedRelease(await this.#store.release(request));
     } catch (error) {
       throw this.#fault("release", request, error);
     }
@@ -164,9 +179,7 @@ export class CheckedStore implements LockStore {
 
   async forceRelease(request: KeyRequest): Promise<ReleaseOutcome> {
     try {
-      const outcome = await this.#inspectable().forceRelease(request);
-      if (outcome === "released" || outcome === "not-held") return outcome;
-      throw unknownAnswer(outcome);
+      return checkedRelease(await this.#inspectable().forceRelease(request));
     } catch (error) {
       throw this.#fault("forceRelease", request, error);
     }
@@ -196,6 +209,17 @@ export class CheckedStore implements LockStore {
 const QUEUES = new WeakMap<LockStore, LocalQueues>();
 
 const SNAPSHOT_MODES: ReadonlySet<unknown> = new Set(["free", "exclusive", "shared"]);
+
+function checkedGrant<T extends AcquireResult>(result: T, request: AcquireRequest): T {
+  if (result?.outcome === "contended") return result;
+  if (result?.outcome === "granted" && carriesToken(result, request)) return result;
+  throw unknownAnswer(result);
+}
+
+function checkedRelease(outcome: ReleaseOutcome): ReleaseOutcome {
+  if (outcome === "released" || outcome === "not-held") return outcome;
+  throw unknownAnswer(outcome);
+}
 
 function carriesToken(grant: { readonly fencingToken?: unknown }, request: { readonly fencing?: unknown }): boolean {
   return request.fencing !== true || typeof grant.fencingToken === "bigint";

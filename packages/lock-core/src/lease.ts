@@ -1,12 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { AutoExtend } from "./auto-extend.ts";
-import type { CheckedStore } from "./checked-store.ts";
-import type { Clock } from "./clock.ts";
 import { LockLostError, LockOptionsError } from "./errors.ts";
+import { HELD_TOO_LONG, LAPSED, type LeaseEnd, RELEASED, UNKNOWN_TO_STORE } from "./lease-end.ts";
+import type { LeaseContext, LeaseGrant } from "./lease-grant.ts";
 import { type EventChannel, type LeaseEvent, lockEvents } from "./lock-events.ts";
-import type { LogFields, Logger } from "./logger.ts";
+import type { LogFields } from "./logger.ts";
 import { type LeaseSignal, LossSignal } from "./loss-signal.ts";
-import { type ResolvedHold, resolveTtlMs } from "./options.ts";
+import { resolveTtlMs } from "./options.ts";
 import type { SerialisedLease } from "./serialised-lease.ts";
 import type { ExtendOutcome, ExtendRequest, LockMode, OwnedKey, ReleaseOutcome } from "./store.ts";
 import type { DemoteOutcome, PromoteResult } from "./store-capabilities.ts";
@@ -22,27 +22,6 @@ export type LeaseStatus = "held" | "lost" | "released";
  * was; or it has ended.
  */
 export type PromoteOutcome = PromoteResult["outcome"];
-
-/** What every lease of one lock shares. */
-export interface LeaseContext {
-  readonly store: CheckedStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly ttlMs: number;
-  readonly fencing: boolean;
-  readonly hold: ResolvedHold;
-}
-
-/** What a lease starts from: one grant of the store. */
-export interface LeaseGrant {
-  readonly owned: OwnedKey;
-  readonly context: LeaseContext;
-  /** When the request left, and when the lease ends: on the context's clock. */
-  readonly sentAt: number;
-  readonly deadline: number;
-  readonly mode: LockMode;
-  readonly fencingToken: bigint | undefined;
-}
 
 /**
  * One grant of a lock to one owner, bounded in time. It holds until it is released or until its deadline, whichever
@@ -384,13 +363,3 @@ export class Lease implements AsyncDisposable {
     logger.warn({ ...fields, key: this.key, store: store.name }, message);
   }
 }
-
-interface LeaseEnd {
-  readonly status: "lost" | "released";
-  readonly reason: string;
-}
-
-const RELEASED: LeaseEnd = { status: "released", reason: "it had been released" };
-const LAPSED: LeaseEnd = { status: "lost", reason: "its lifetime was over" };
-const HELD_TOO_LONG: LeaseEnd = { status: "lost", reason: "it had been held for as long as maxHoldMs allows" };
-const UNKNOWN_TO_STORE: LeaseEnd = { status: "lost", reason: "the store no longer knew it" };

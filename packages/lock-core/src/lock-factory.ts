@@ -1,9 +1,10 @@
 import { CheckedStore } from "./checked-store.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Lease } from "./lease.ts";
-import { Lock } from "./lock.ts";
+import { Lock, type LockContext } from "./lock.ts";
 import { type Logger, processWarningLogger } from "./logger.ts";
 import {
+  areSameLockOptions,
   checkFactoryOptions,
   checkKey,
   checkLockOptions,
@@ -11,6 +12,7 @@ import {
   checkStore,
   type LockFactoryOptions,
   type LockOptions,
+  NO_OPTIONS,
   type RestoreOptions,
   resolveHold,
   resolveTtlMs,
@@ -26,6 +28,8 @@ export class LockFactory {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #defaults: LockOptions;
+  /** The options of the lock that was made last: the next one with the same shares what they come to. */
+  #last: { readonly options: LockOptions; readonly context: LockContext } | undefined;
 
   /** @throws LockOptionsError for an option that cannot be honoured or is not known. */
   constructor(store: LockStore, options: LockFactoryOptions = {}) {
@@ -43,26 +47,13 @@ export class LockFactory {
    * @throws LockOptionsError for an option that cannot be honoured or is not known, `fencing` on a store without fencing
    * tokens among them.
    */
-  createLock(key: string, options: LockOptions = {}): Lock {
-    const {
-      ttlMs,
-      fencing = false,
-      autoExtend,
-      maxHoldMs,
-      ...wait
-    } = { ...this.#defaults, ...checkLockOptions(options) };
+  createLock(key: string, options: LockOptions = NO_OPTIONS): Lock {
+    const context = this.#contextFor(checkLockOptions(options));
     checkKey(key);
-    if (fencing) this.#store.checkFencing(key);
-    return new Lock(key, {
-      store: this.#store,
-      clock: this.#clock,
-      logger: this.#logger,
-      ttlMs: resolveTtlMs(ttlMs),
-      fencing,
-      hold: resolveHold({ autoExtend, maxHoldMs }),
-      wait,
-    });
+    if (context.fencing) this.#store.checkFencing(key);
+    return new Lock(key, context);
   }
+
   /**
    * Takes over a lease that another process gave away as JSON: text, or what was parsed from it. Confirms it in the store,
    * in its mode and with a new end. `undefined` when it has ended meanwhile, or when it is to be exclusive and others
@@ -101,5 +92,25 @@ export class LockFactory {
     const outcome = await this.#store.forceRelease({ key: checkKey(key) });
     if (outcome === "released") this.#logger.warn({ key, store: this.#store.name }, "A lock was released by force.");
     return outcome;
+  }
+
+  #contextFor(options: LockOptions): LockContext {
+    if (this.#last === undefined || !areSameLockOptions(this.#last.options, options)) {
+      this.#last = { options, context: this.#resolve(options) };
+    }
+    return this.#last.context;
+  }
+
+  #resolve(options: LockOptions): LockContext {
+    const { ttlMs, fencing = false, autoExtend, maxHoldMs, ...wait } = { ...this.#defaults, ...options };
+    return {
+      store: this.#store,
+      clock: this.#clock,
+      logger: this.#logger,
+      ttlMs: resolveTtlMs(ttlMs),
+      fencing,
+      hold: resolveHold({ autoExtend, maxHoldMs }),
+      wait,
+    };
   }
 }

@@ -1,12 +1,14 @@
-import { untilAborted } from "./abort-signal.ts";
+import { type AbortSignalLike, untilAborted } from "./abort-signal.ts";
 import { LockStoreError, LockTimeoutError } from "./errors.ts";
-import { Lease, type LeaseContext } from "./lease.ts";
+import { Lease } from "./lease.ts";
+import type { LeaseContext } from "./lease-grant.ts";
 import { type EventChannel, lockEvents, type WaitEvent } from "./lock-events.ts";
 import type { LogFields } from "./logger.ts";
 import {
   type AcquireOptions,
   checkAcquireOptions,
   checkTryAcquireOptions,
+  NO_OPTIONS,
   type ResolvedWait,
   resolveWait,
   type TryAcquireOptions,
@@ -44,9 +46,14 @@ export class Lock {
    * @throws LockStoreError on a fault of the store, or when its grant came too late to be used (it is then given back).
    * @throws LockKeyConflictError when something that is no lock lies under the key.
    */
-  async tryAcquire(options: TryAcquireOptions = {}): Promise<Lease | undefined> {
+  async tryAcquire(options: TryAcquireOptions = NO_OPTIONS): Promise<Lease | undefined> {
     const asked = checkTryAcquireOptions(options);
-    return this.#granted(await this.#once(asked), asked);
+    const startedAt = this.#context.clock.now();
+    const lease = await this.#attempt(createOwnerToken(), asked);
+    if (lease !== undefined && lockEvents.acquired.hasSubscribers) {
+      this.#tell(lockEvents.acquired, this.#triedOnce(lease, startedAt), asked);
+    }
+    return lease;
   }
 
   /**
@@ -56,13 +63,15 @@ export class Lock {
    * @throws LockTimeoutError when a limit was reached.
    * @throws LockStoreError, LockKeyConflictError as `tryAcquire` does, at once: only a held lock is waited for.
    */
-  async acquire(options: AcquireOptions = {}): Promise<Lease> {
+  async acquire(options: AcquireOptions = NO_OPTIONS): Promise<Lease> {
     const { mode, signal, autoExtend, maxHoldMs, ...ownLimits } = checkAcquireOptions(options);
     const asked = { mode, signal, autoExtend, maxHoldMs };
     const limits = resolveWait({ ...this.#context.wait, ...ownLimits });
     const waited = isSingleAttempt(limits) ? await this.#once(asked) : await this.#wait(asked, limits);
-    const lease = this.#granted(waited, asked);
-    if (lease !== undefined) return lease;
+    if (waited.value !== undefined) {
+      this.#tell(lockEvents.acquired, waited, asked);
+      return waited.value;
+    }
     this.#tell(lockEvents["timed-out"], waited, asked);
     throw new LockTimeoutError({ key: this.key, waitedMs: waited.waitedMs, attempts: waited.attempts });
   }
@@ -74,7 +83,7 @@ export class Lock {
    * @throws LockLostError when the body came to its end but its lease had not lasted until then: what it did may have run
    * beside another holder.
    */
-  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
+  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options: AcquireOptions = NO_OPTIONS): Promise<T> {
     const lease = await this.acquire(options);
     let result: T;
     try {
@@ -89,13 +98,11 @@ export class Lock {
   /** Nobody is waited for, so there is no place in line either. */
   async #once(options: TryAcquireOptions): Promise<WaitResult<Lease>> {
     const startedAt = this.#context.clock.now();
-    const value = await this.#attempt(createOwnerToken(), options);
-    return { value, waitedMs: this.#context.clock.now() - startedAt, attempts: 1 };
+    return this.#triedOnce(await this.#attempt(createOwnerToken(), options), startedAt);
   }
 
-  #granted(waited: WaitResult<Lease>, asked: TryAcquireOptions): Lease | undefined {
-    if (waited.value !== undefined) this.#tell(lockEvents.acquired, waited, asked);
-    return waited.value;
+  #triedOnce(value: Lease | undefined, startedAt: number): WaitResult<Lease> {
+    return { value, waitedMs: this.#context.clock.now() - startedAt, attempts: 1 };
   }
 
   #tell(channel: EventChannel<WaitEvent>, waited: WaitResult<Lease>, { mode = "exclusive" }: TryAcquireOptions): void {
@@ -141,25 +148,15 @@ export class Lock {
     return Math.min(this.#context.ttlMs, maxHoldMs);
   }
 
-  async #attempt(
-    owner: string,
-    { mode, signal, ...holding }: TryAcquireOptions,
-    ask: Ask = (asked) => this.#context.store.acquire(asked),
-  ): Promise<Lease | undefined> {
-    if (signal?.aborted) throw signal.reason;
+  async #attempt(owner: string, options: TryAcquireOptions, ask?: Ask): Promise<Lease | undefined> {
     const { store, clock, fencing, hold } = this.#context;
-    const { autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = holding;
+    const { mode, signal, autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = options;
+    if (signal?.aborted) throw signal.reason;
     const ttlMs = this.#ttlMs(maxHoldMs);
-    const owned: OwnedKey = { key: this.key, owner };
     const askedAt = clock.now();
-    const answer = ask({ ...owned, ttlMs, mode: this.#storeMode(mode), fencing });
-    let result: Answer;
-    try {
-      result = await untilAborted(answer, signal);
-    } catch (error) {
-      if (signal?.aborted) void this.#giveBackWhenGranted(owned, answer);
-      throw error;
-    }
+    const asked = { key: this.key, owner, ttlMs, mode: this.#storeMode(mode), fencing };
+    const answer: Promise<Answer> = ask === undefined ? store.acquire(asked) : ask(asked);
+    const result = await (signal === undefined ? answer : this.#unlessAborted(answer, signal, asked));
     if (result.outcome === "contended") {
       this.#debug("The lock is held by someone else.");
       if (lockEvents.contended.hasSubscribers) {
@@ -167,6 +164,7 @@ export class Lock {
       }
       return undefined;
     }
+    const owned: OwnedKey = { key: this.key, owner };
     const { fencingToken, sentAt = askedAt } = result;
     const validityMs = store.validityMs(ttlMs);
     const deadline = sentAt + validityMs;
@@ -193,6 +191,15 @@ export class Lock {
     });
   }
 
+  async #unlessAborted(answer: Promise<Answer>, signal: AbortSignalLike, { key, owner }: OwnedKey): Promise<Answer> {
+    try {
+      return await untilAborted(answer, signal);
+    } catch (error) {
+      if (signal.aborted) void this.#giveBackWhenGranted({ key, owner }, answer);
+      throw error;
+    }
+  }
+
   /** For a caller that aborted and left: what its request may still be granted is given back, unless the store failed. */
   async #giveBackWhenGranted(owned: OwnedKey, answer: Promise<AcquireResult>): Promise<void> {
     const result = await answer.catch((err: unknown) => {
@@ -215,7 +222,8 @@ export class Lock {
 
   #debug(message: string, fields?: LogFields): void {
     const { logger, store } = this.#context;
-    logger.debug({ ...fields, key: this.key, store: store.name }, message);
+    const facts = { key: this.key, store: store.name };
+    logger.debug(fields === undefined ? facts : { ...fields, ...facts }, message);
   }
 }
 

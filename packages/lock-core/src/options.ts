@@ -139,17 +139,23 @@ export interface CombinedStoreOptions {
 }
 
 const COMBINED_NAMES = ["strategy", "storeTimeoutMs", "driftFactor", "clock"];
-const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"];
-const HOLD_NAMES = ["autoExtend", "maxHoldMs"];
-const LOCK_NAMES = ["ttlMs", "fencing", ...HOLD_NAMES, ...WAIT_NAMES];
+const WAIT_NAMES = ["waitTimeoutMs", "maxAttempts", "retryDelayMs"] as const;
+const HOLD_NAMES = ["autoExtend", "maxHoldMs"] as const;
+const LOCK_NAMES = ["ttlMs", "fencing", ...HOLD_NAMES, ...WAIT_NAMES] as const;
 const FACTORY_NAMES = [...LOCK_NAMES, "logger", "clock"];
 const RESTORE_NAMES = ["ttlMs", ...HOLD_NAMES];
 const TRY_NAMES = ["mode", "signal", ...HOLD_NAMES];
 const ACQUIRE_NAMES = [...WAIT_NAMES, ...TRY_NAMES];
 
+/** What is asked for where no options are given. */
+export const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze({});
+
 /** The options in their checked form: rounded, and without those that are `undefined`. */
 export const checkFactoryOptions = (options: LockFactoryOptions): LockFactoryOptions => check(options, FACTORY_NAMES);
 export const checkLockOptions = (options: LockOptions): LockOptions => check(options, LOCK_NAMES);
+/** Whether two checked options of a lock say the same. */
+export const areSameLockOptions = (one: LockOptions, other: LockOptions): boolean =>
+  LOCK_NAMES.every((name) => one[name] === other[name]);
 export const checkCombinedOptions = (options: CombinedStoreOptions): CombinedStoreOptions =>
   check(options, COMBINED_NAMES);
 export const checkRestoreOptions = (options: RestoreOptions): RestoreOptions => check(options, RESTORE_NAMES);
@@ -216,11 +222,13 @@ const CHECKS = {
 
 /** One pass over what was given: an option that is misspelt is refused, never ignored. */
 function check<T extends object>(options: T, names: readonly string[]): T {
+  if (options === NO_OPTIONS) return options;
   if (typeof options !== "object" || options === null) {
     throw new LockOptionsError({ option: "options", value: options, expected: `an object of ${names.join(", ")}` });
   }
   const checked: Record<string, unknown> = {};
-  for (const [option, value] of Object.entries(options)) {
+  for (const option of Object.keys(options)) {
+    const value = (options as Record<string, unknown>)[option];
     if (value === undefined) continue;
     if (!names.includes(option)) {
       throw new LockOptionsError({ option, value, expected: `left out: the options here are ${names.join(", ")}` });

@@ -1,5 +1,6 @@
 import { LockOptionsError } from "./errors.ts";
-import { Lease, type LeaseContext } from "./lease.ts";
+import { Lease } from "./lease.ts";
+import type { LeaseContext } from "./lease-grant.ts";
 import type { ResolvedHold } from "./options.ts";
 import { parseLease } from "./serialised-lease.ts";
 
