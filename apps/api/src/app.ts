@@ -7,11 +7,12 @@ import { deviceRoutes } from "./device/routes.ts";
 import { documentationRoutes } from "./docs-page/routes.ts";
 import { healthRoutes } from "./health-routes.ts";
 import { clientAddresses } from "./http/client-address.ts";
-import { Exchange } from "./http/exchange.ts";
+import { Exchange, type RequestObserver } from "./http/exchange.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { HttpProblem } from "./http/problems.ts";
 import { baseHeaders } from "./http/response-headers.ts";
 import { answerError, routeServer, type ServeOptions } from "./http/serve-route.ts";
+import { metricsRoutes } from "./metrics/routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import type { Services } from "./services.ts";
 
@@ -35,10 +36,15 @@ export interface AppDependencies {
    * @default none
    */
   readonly trustedProxies?: readonly string[];
+  /**
+   * Is told of every request when it is over.
+   * @default nobody
+   */
+  readonly observeRequest?: RequestObserver | undefined;
 }
 
 /** The routes of the service, but for those that describe them. */
-export const apiRoutes = [...deviceRoutes, ...artifactRoutes, ...operatorRoutes, ...healthRoutes];
+export const apiRoutes = [...deviceRoutes, ...artifactRoutes, ...operatorRoutes, ...healthRoutes, ...metricsRoutes];
 
 /** The HTTP application. Does no I/O of its own: everything it uses is handed in. */
 export function createApp(dependencies: AppDependencies): Express {
@@ -74,10 +80,10 @@ function serveOptions(dependencies: AppDependencies): ServeOptions {
   return { ...dependencies, headers: baseHeaders(dependencies) };
 }
 
-function exchanges({ logger, trustedProxies = [] }: AppDependencies) {
+function exchanges({ logger, trustedProxies = [], observeRequest: observe }: AppDependencies) {
   const clientAddressOf = clientAddresses(trustedProxies);
   return (request: IncomingMessage, response: ServerResponse) =>
-    new Exchange(request, response, { logger, clientAddressOf });
+    new Exchange(request, response, { logger, clientAddressOf, observe });
 }
 
 /** Express as a router and nothing else. */

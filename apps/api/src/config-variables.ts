@@ -245,6 +245,22 @@ export const VARIABLES = {
     ...oneOf(["debug", "info", "warn", "error", "silent"]),
     default: "info",
   }),
+  OTA_METRICS: variable({
+    group: "Operation",
+    about:
+      "Whether the process keeps figures about itself and shows them at `/metrics`, in Prometheus' text format. Each " +
+      "process has its own.",
+    ...oneOf(["on", "off"]),
+    default: "on",
+  }),
+  OTA_METRICS_TOKEN: variable({
+    group: "Operation",
+    about: "What a reader of `/metrics` must send as Bearer token. Set it where devices can reach that address.",
+    accepts: "16 to 256 printable ASCII characters without spaces",
+    schema: z.string().regex(/^[!-~]{16,256}$/),
+    defaultText: "everybody may read",
+    secret: true,
+  }),
   OTA_LAST_SEEN_FLUSH_MS: variable({
     group: "Operation",
     about: "How often the devices' last-seen times are written. A crash loses at most so much of them.",

@@ -21,6 +21,7 @@ export interface Config {
   readonly dataDirectory: string;
   readonly artifacts: { readonly directory: string; readonly maxSizeBytes: number };
   readonly locks: LockConfig;
+  readonly metrics: { readonly enabled: boolean; readonly token: string | undefined };
   readonly operatorKey: string | undefined;
   readonly urlSigningKey: Buffer | undefined;
   readonly urlValidSeconds: number;
@@ -127,6 +128,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       outage: values.OTA_LOCK_OUTAGE,
       breakerMs: values.OTA_LOCK_BREAKER_MS,
     },
+    metrics: { enabled: values.OTA_METRICS === "on", token: values.OTA_METRICS_TOKEN },
     operatorKey: values.OTA_OPERATOR_KEY,
     urlSigningKey: values.OTA_URL_SIGNING_KEY,
     urlValidSeconds: values.OTA_URL_VALID_SECONDS,

@@ -13,8 +13,26 @@ export interface OpenDatabase {
   readonly db: Database;
   /** Resolves when the database has answered. */
   probe(): Promise<void>;
+  /** What its connections are doing; absent where there are none. */
+  readonly poolLoad?: () => PoolLoad;
   /** Waits for what is in flight, then closes. */
   close(): Promise<void>;
+}
+
+/** What a pool of connections is doing at a moment. */
+export interface PoolLoad {
+  /** Connections that there may be. */
+  readonly size: number;
+  /** Connections that there are, or are being made. */
+  readonly open: number;
+  /** Connections that have been sent something, and owe an answer. */
+  readonly inUse: number;
+  /** Statements that were sent, and have no answer yet. */
+  readonly sent: number;
+  /** Statements that wait for a connection. */
+  readonly waiting: number;
+  /** How long the oldest of all these statements has been on its way. */
+  readonly oldestMs: number;
 }
 
 /**
@@ -56,6 +74,7 @@ async function openPostgres(config: PostgresConfig, migrate: Config["migrate"]):
     async probe() {
       await client.sql.unsafe("select 1");
     },
+    poolLoad: () => client.load(),
     close: () => client.close(),
   };
 }

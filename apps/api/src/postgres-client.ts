@@ -1,7 +1,9 @@
 import { connect, type Socket } from "node:net";
 import postgres, { type ISql, type Sql, type TransactionSql } from "postgres";
 import type { PostgresConfig } from "./config.ts";
+import type { PoolLoad } from "./database.ts";
 import { createOverdueWatch, type OverdueWatch } from "./overdue-watch.ts";
+import { StatementFlow } from "./statement-flow.ts";
 
 /** What {@link openPostgresClient} needs of the configuration. */
 export type PostgresClientOptions = Omit<PostgresConfig, "kind">;
@@ -9,6 +11,7 @@ export type PostgresClientOptions = Omit<PostgresConfig, "kind">;
 /** A pool of connections to PostgreSQL. */
 export interface PostgresClient {
   readonly sql: Sql;
+  load(): PoolLoad;
   /** Waits for the statements in flight, then closes the connections. */
   close(): Promise<void>;
 }
@@ -52,10 +55,12 @@ export function openPostgresClient(options: PostgresClientOptions): PostgresClie
   const onHung = (): void => {
     for (const socket of sockets) socket.destroy();
   };
-  guardStatements(sql, { watch, onHung });
-  guardTransactions(sql, { watch, onHung });
+  const flow = new StatementFlow();
+  guardStatements(sql, { watch, flow, onHung });
+  guardTransactions(sql, { watch, flow, onHung });
   return {
     sql,
+    load: () => ({ size: options.poolSize, open: sockets.size, ...flow.load() }),
     async close() {
       await sql.end({ timeout: CLOSE_SECONDS });
       watch.stop();
@@ -65,19 +70,25 @@ export function openPostgresClient(options: PostgresClientOptions): PostgresClie
 
 interface Guard {
   readonly watch: OverdueWatch;
+  readonly flow: StatementFlow;
   /** Called when the server does not answer. */
   readonly onHung: () => void;
 }
 
-function guardStatements(sql: ISql, { watch, onHung }: Guard): void {
+function guardStatements(sql: ISql, { watch, flow, onHung }: Guard): void {
   const unsafe = sql.unsafe.bind(sql);
   sql.unsafe = ((text, parameters, options) => {
     const query = unsafe(text, parameters, { ...options, prepare: true });
-    const end = watch.start(() => {
-      // The driver's mark of a statement that still waits for a connection: nothing is known against the server then.
-      if ((query as { state?: unknown }).state === null) query.cancel();
+    const flight = flow.begin(query);
+    const endWatch = watch.start(() => {
+      // Nothing is known against the server then.
+      if (flight.isWaiting) query.cancel();
       else onHung();
     });
+    const end = (): void => {
+      endWatch();
+      flow.end(flight);
+    };
     query.then(end, end);
     return query;
   }) as ISql["unsafe"];

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
-import { createUpdateChecks, installationId } from "@ota/domain";
+import { createUpdateChecks, hashToken, installationId } from "@ota/domain";
 import type { Logger } from "pino";
 import { createListener } from "./app.ts";
 import { createArtifactUrls } from "./artifacts/artifact-urls.ts";
@@ -12,6 +12,8 @@ import { publicUrls } from "./http/public-url.ts";
 import { createHttpServer } from "./http/server.ts";
 import type { ServiceKeys } from "./keys.ts";
 import { openLocks } from "./locks.ts";
+import { createMetrics, type Metrics } from "./metrics/metrics.ts";
+import type { MetricsPage } from "./metrics/routes.ts";
 import { drainServer, runShutdown, type ShutdownStep } from "./shutdown.ts";
 import { serviceVersion } from "./version.ts";
 
@@ -56,10 +58,13 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
 
   const locks = await openLocks({ ...config.locks, logger });
   onStop({ name: "close the lock store", run: () => locks.close() });
+  const metrics = config.metrics.enabled ? createMetrics({ poolLoad: database.poolLoad }) : undefined;
+  if (metrics !== undefined) onStop({ name: "end the metrics", run: () => metrics.close() });
   const checks = createUpdateChecks({
     db: database.db,
     locks: locks.factory,
     logger,
+    observer: metrics?.observeCheck,
     settings: checkSettings(config),
   });
   onStop({ name: "write last-seen times", run: () => checks.close() });
@@ -82,6 +87,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
         probeLockStore: () => locks.probe(),
         lockOutage: config.locks.outage,
       }),
+      metrics: metrics === undefined ? undefined : metricsPage(metrics, config),
       maxArtifactBytes: config.artifacts.maxSizeBytes,
       publicUrlOf: publicUrls({ configured: config.http.publicUrl, address, trustedProxies }),
     },
@@ -91,6 +97,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     bodyTimeoutMs: config.http.bodyTimeoutMs,
     sendsOnlyByTls: publicUrl.startsWith("https:"),
     trustedProxies,
+    observeRequest: metrics?.observeRequest,
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;
@@ -105,6 +112,14 @@ function checkSettings({ locks, lastSeenFlushMs }: Config) {
     lockOutage: locks.outage,
     lockBreakerMs: locks.breakerMs,
     lastSeenFlushMs,
+  };
+}
+
+function metricsPage({ registry }: Metrics, { metrics: { token } }: Config): MetricsPage {
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    tokenHash: token === undefined ? undefined : hashToken(token),
   };
 }
 

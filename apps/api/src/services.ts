@@ -3,6 +3,7 @@ import type { ArtifactStore } from "./artifacts/artifact-store.ts";
 import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
 import type { Health } from "./health.ts";
 import type { PublicUrlOf } from "./http/public-url.ts";
+import type { MetricsPage } from "./metrics/routes.ts";
 
 /** What handlers work with: made once by `main.ts`, or by a test. */
 export interface Services {
@@ -14,6 +15,8 @@ export interface Services {
   readonly artifactUrls: ArtifactUrls;
   /** Whether the parts that the service stands on are there. */
   readonly health: Health;
+  /** The figures of this process; `undefined`: none are kept. */
+  readonly metrics: MetricsPage | undefined;
   /** The largest firmware that is accepted. */
   readonly maxArtifactBytes: number;
   /** Where the client of a request reaches the service: the base of absolute links. */

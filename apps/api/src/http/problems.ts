@@ -16,6 +16,7 @@ export const PROBLEMS = {
   HEADERS_TOO_LARGE: { status: 431, title: "The headers are too large" },
   CREDENTIALS_MISSING: { status: 401, title: "Credentials are missing" },
   DATABASE_UNAVAILABLE: { status: 503, title: "The database is not reachable" },
+  METRICS_TOKEN_INVALID: { status: 401, title: "The token of the metrics is not valid" },
   INTERNAL_ERROR: { status: 500, title: "Something went wrong in the service" },
   // What the artifact routes answer.
   SIGNED_URL_INVALID: { status: 403, title: "The signed URL is not valid, or no longer" },

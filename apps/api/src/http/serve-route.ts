@@ -1,7 +1,7 @@
 import { authenticateOperator, hashToken } from "@ota/domain";
 import type { Services } from "../services.ts";
 import { bearerToken, requiredBearerToken } from "./credentials.ts";
-import { type Exchange, problemFacts } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import { readJsonBody } from "./json-body.ts";
 import { problemOf } from "./problem-of.ts";
 import { HttpProblem } from "./problems.ts";
@@ -27,7 +27,7 @@ export function routeServer(route: RouteDefinition, options: ServeOptions): Rout
   const headers = baseHeadersOf(route, options.headers);
   const schemas = schemasOf(route.request);
   return async (exchange, params) => {
-    if (route.quiet) exchange.keepQuiet();
+    exchange.serving(route);
     try {
       const caller = await authenticate(route.auth, exchange, options.services);
       const body = await readBody(route.request, exchange, options);
@@ -43,7 +43,7 @@ export function routeServer(route: RouteDefinition, options: ServeOptions): Rout
 /** Answers an error as a problem. After the first byte that can't be done: then the connection is cut, so that the client sees it. */
 export function answerError(exchange: Exchange, error: unknown, headers: FlatHeaders): void {
   const problem = problemOf(error);
-  exchange.note(problemFacts(problem));
+  exchange.failing(problem);
   if (problem.code === "INTERNAL_ERROR") exchange.log.error({ err: error }, "a request failed unexpectedly");
   const { response } = exchange;
   if (response.headersSent) response.destroy();

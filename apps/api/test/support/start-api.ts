@@ -53,6 +53,8 @@ export interface TestApiOptions {
   readonly artifactDirectory?: string;
   /** @default none */
   readonly trustProxy?: string;
+  /** More variables of the environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts the service as `main.ts` does, in this process, with locks in memory. */
@@ -68,6 +70,7 @@ export async function startApi(options: TestApiOptions = {}): Promise<TestApi> {
     OTA_SHUTDOWN_TIMEOUT_MS: "0",
     TRUST_PROXY: options.trustProxy ?? "",
     ...(options.database === "embedded" ? {} : { DATABASE_URL: await createTestDatabase() }),
+    ...options.env,
   });
   const database = await openDatabase(config);
   const { db } = database;

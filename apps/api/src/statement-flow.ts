@@ -1,0 +1,55 @@
+import type { PoolLoad } from "./database.ts";
+
+/** A statement from when it was asked for until its answer. */
+export class Flight {
+  readonly sinceMs: number = performance.now();
+  readonly #query: { readonly state?: unknown };
+
+  constructor(query: object) {
+    this.#query = query;
+  }
+
+  /** The driver's mark of the connection that it was sent on. */
+  get connection(): unknown {
+    return this.#query.state;
+  }
+
+  /** Whether it still waits for a connection. */
+  get isWaiting(): boolean {
+    return this.#query.state === null;
+  }
+}
+
+/** Knows the statements that are on their way to the database; cheap enough for every one of them. */
+export class StatementFlow {
+  /** In the order of their beginnings. */
+  readonly #flights = new Set<Flight>();
+
+  /** @param query as the driver has made it */
+  begin(query: object): Flight {
+    const flight = new Flight(query);
+    this.#flights.add(flight);
+    return flight;
+  }
+
+  end(flight: Flight): void {
+    this.#flights.delete(flight);
+  }
+
+  /** What is on its way now. */
+  load(): Pick<PoolLoad, "inUse" | "sent" | "waiting" | "oldestMs"> {
+    const connections = new Set<unknown>();
+    let waiting = 0;
+    for (const flight of this.#flights) {
+      if (flight.isWaiting) waiting += 1;
+      else connections.add(flight.connection);
+    }
+    const [oldest] = this.#flights;
+    return {
+      inUse: connections.size,
+      sent: this.#flights.size - waiting,
+      waiting,
+      oldestMs: oldest === undefined ? 0 : performance.now() - oldest.sinceMs,
+    };
+  }
+}
