@@ -6,6 +6,7 @@ import { drizzle as drizzlePostgres } from "drizzle-orm/postgres-js";
 import type { Config, EmbeddedDatabaseConfig, PostgresConfig } from "./config.ts";
 import { migrateEmbedded, migratePostgres } from "./migrations.ts";
 import { openPostgresClient } from "./postgres-client.ts";
+import type { PoolLoad } from "./statement-flow.ts";
 
 /** The service's database, opened and with the schema that this version needs. */
 export interface OpenDatabase {
@@ -17,22 +18,6 @@ export interface OpenDatabase {
   readonly poolLoad?: () => PoolLoad;
   /** Waits for what is in flight, then closes. */
   close(): Promise<void>;
-}
-
-/** What a pool of connections is doing at a moment. */
-export interface PoolLoad {
-  /** Connections that there may be. */
-  readonly size: number;
-  /** Connections that there are, or are being made. */
-  readonly open: number;
-  /** Connections that have been sent something, and owe an answer. */
-  readonly inUse: number;
-  /** Statements that were sent, and have no answer yet. */
-  readonly sent: number;
-  /** Statements that wait for a connection. */
-  readonly waiting: number;
-  /** How long the oldest of all these statements has been on its way. */
-  readonly oldestMs: number;
 }
 
 /**

@@ -1,9 +1,8 @@
 import { connect, type Socket } from "node:net";
 import postgres, { type ISql, type Sql, type TransactionSql } from "postgres";
 import type { PostgresConfig } from "./config.ts";
-import type { PoolLoad } from "./database.ts";
 import { createOverdueWatch, type OverdueWatch } from "./overdue-watch.ts";
-import { StatementFlow } from "./statement-flow.ts";
+import { type PoolLoad, StatementFlow } from "./statement-flow.ts";
 
 /** What {@link openPostgresClient} needs of the configuration. */
 export type PostgresClientOptions = Omit<PostgresConfig, "kind">;

@@ -13,7 +13,7 @@ import { createHttpServer } from "./http/server.ts";
 import type { ServiceKeys } from "./keys.ts";
 import { openLocks } from "./locks.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
-import type { MetricsPage } from "./metrics/routes.ts";
+import type { MetricsPage } from "./metrics/metrics-page.ts";
 import { drainServer, runShutdown, type ShutdownStep } from "./shutdown.ts";
 import { serviceVersion } from "./version.ts";
 

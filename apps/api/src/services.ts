@@ -3,7 +3,7 @@ import type { ArtifactStore } from "./artifacts/artifact-store.ts";
 import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
 import type { Health } from "./health.ts";
 import type { PublicUrlOf } from "./http/public-url.ts";
-import type { MetricsPage } from "./metrics/routes.ts";
+import type { MetricsPage } from "./metrics/metrics-page.ts";
 
 /** What handlers work with: made once by `main.ts`, or by a test. */
 export interface Services {

@@ -1,4 +1,18 @@
-import type { PoolLoad } from "./database.ts";
+/** What a pool of connections is doing at a moment. */
+export interface PoolLoad {
+  /** Connections that there may be. */
+  readonly size: number;
+  /** Connections that there are, or are being made. */
+  readonly open: number;
+  /** Connections that have been sent something, and owe an answer. */
+  readonly inUse: number;
+  /** Statements that were sent, and have no answer yet. */
+  readonly sent: number;
+  /** Statements that wait for a connection. */
+  readonly waiting: number;
+  /** How long the oldest of all these statements has been on its way. */
+  readonly oldestMs: number;
+}
 
 /** A statement from when it was asked for until its answer. */
 export class Flight {

@@ -1,7 +1,7 @@
 import type { CheckObserver } from "@ota/domain";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { PoolLoad } from "../database.ts";
 import type { RequestObserver } from "../http/exchange.ts";
+import type { PoolLoad } from "../statement-flow.ts";
 import { checkMetrics } from "./check-metrics.ts";
 import { lockMetrics } from "./lock-metrics.ts";
 import { poolMetrics } from "./pool-metrics.ts";

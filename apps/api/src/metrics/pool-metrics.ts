@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
-import type { PoolLoad } from "../database.ts";
+import type { PoolLoad } from "../statement-flow.ts";
 
 /** Shows the database's connections as they are when somebody asks. */
 export function poolMetrics(registry: Registry, poolLoad: () => PoolLoad): void {

@@ -5,16 +5,7 @@ import { z } from "zod";
 import { requiredBearerToken } from "../http/credentials.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-
-/** What `/metrics` shows, and to whom. */
-export interface MetricsPage {
-  /** Of {@link text}. */
-  readonly contentType: string;
-  /** The figures in Prometheus' text format. */
-  text(): Promise<string>;
-  /** The SHA-256 of the token that a reader must send; `undefined`: everybody may read. */
-  readonly tokenHash: Uint8Array | undefined;
-}
+import type { MetricsPage } from "./metrics-page.ts";
 
 /** For Prometheus and whatever reads its format. */
 export const metricsRoutes: readonly RouteDefinition[] = [
