@@ -28,7 +28,7 @@ const REFUSALS_IN_SCRIPTS: readonly (readonly [RegExp, string])[] = [
   [/user executing the script can't/, SEE_ACL_LINE],
   [
     /not allowed from script|Unknown Redis command/,
-    "Scripts need the commands of the ACL line in the README of @ota/lock-redis, TIME among them.",
+    "Scripts need the commands of the ACL line in the README of @ota/lock-redis.",
   ],
 ];
 

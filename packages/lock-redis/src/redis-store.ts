@@ -101,7 +101,8 @@ export interface RedisStoreOptions {
  * Locks in Redis, one sorted set per key, in the layout of symfony/lock's RedisStore (5.2 and later): PHP and Node
  * processes exclude each other, as writers and as readers.
  *
- * Each operation is one script call and takes at most `commandTimeoutMs`. The server's clock decides when a lease ends.
+ * Each operation is one script call and takes at most `commandTimeoutMs`. The server's clock decides when a lease ends; on
+ * a server that refuses TIME in scripts those of the processes do, of which a process warning tells (`LOCK_CLIENT_CLOCK`).
  * Any number of operations may run at once; stores over the same Redis and prefix see each other.
  *
  * @throws LockOptionsError from every operation for a key, owner or TTL that cannot be honoured.
@@ -205,7 +206,10 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return { outcome: code === 2 ? "contended" : "lost" };
   }
 
-  /** Wakes the first in line, as it may be a reader. */
+  /**
+   * Makes the owner's live lease shared, in one step, and wakes the first in line, as it may be a reader. `lost` when the
+   * owner holds nothing any more.
+   */
   async demote(request: ExtendRequest): Promise<DemoteOutcome> {
     const { code } = await this.#renew("demote", request, { script: demoteScript, makesRoom: true });
     return code === 1 ? "demoted" : "lost";

@@ -8,7 +8,7 @@
  * Scores are written as digits without fraction or exponent, since symfony/lock hands them to PEXPIREAT as they are.
  */
 
-/** Sets `now`: the server's time in integral milliseconds. */
+/** Sets `now`: the server's time in integral milliseconds. Where TIME is refused, `client-clock.ts` takes its place. */
 export const CLOCK = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
