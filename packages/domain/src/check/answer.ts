@@ -40,8 +40,8 @@ export interface OfferedFirmware {
   readonly version: string;
   readonly sizeBytes: number;
   readonly sha256: string;
-  readonly sha1: string;
-  readonly md5: string;
+  readonly sha1: string | null;
+  readonly md5: string | null;
   readonly fileName: string;
   readonly contentType: string;
 }

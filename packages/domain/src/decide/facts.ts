@@ -78,8 +78,8 @@ export interface FirmwareFacts {
   readonly requiresVersion: string | null;
   readonly sizeBytes: number;
   readonly sha256: string;
-  readonly sha1: string;
-  readonly md5: string;
+  readonly sha1: string | null;
+  readonly md5: string | null;
   readonly fileName: string;
   readonly contentType: string;
 }

@@ -3,9 +3,21 @@ import { ACTOR_KINDS, AUDIT_ACTIONS } from "../vocabulary.ts";
 import { internalId, moment, oneOf } from "./columns.ts";
 
 /** Facts of a subject as they are written to JSON. Secrets and their hashes never belong here. */
-export type AuditFacts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+export type AuditFacts = Readonly<Record<string, AuditValue>>;
 
-/** Who changed what, with the values before and after. Rows are only ever added, in the transaction of the change. */
+/** Anything that JSON can say. */
+export type AuditValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly AuditValue[]
+  | { readonly [name: string]: AuditValue };
+
+/**
+ * Who changed what, with the values before and after. Rows are only ever added, in the transaction of the change: a
+ * trigger refuses to change or delete one.
+ */
 export const auditLog = pgTable(
   "audit_log",
   {

@@ -1,10 +1,15 @@
 export { attemptEvents } from "./attempt-events.ts";
 export { auditLog } from "./audit-log.ts";
+export { backgroundJobs } from "./background-jobs.ts";
 export { devices } from "./devices.ts";
+export { figureDeltas, figures } from "./figures.ts";
 export { firmware } from "./firmware.ts";
+export { gatewayTokens } from "./gateway-tokens.ts";
 export { installation } from "./installation.ts";
 export { operatorKeys } from "./operator-keys.ts";
 export { products } from "./products.ts";
+export { rolloutCounters } from "./rollout-counters.ts";
+export { rolloutDevices } from "./rollout-devices.ts";
 export { rollouts } from "./rollouts.ts";
 export { upgradeAttempts } from "./upgrade-attempts.ts";
 export { upgrades } from "./upgrades.ts";

@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
+import { bigint, check, index, integer, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 import { ATTEMPT_STATES, CANCEL_OUTCOMES, LIVE_ATTEMPT_STATES, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
 import { internalRef, moment, oneOf } from "./columns.ts";
-import { devices } from "./devices.ts";
 import { firmware } from "./firmware.ts";
 import { rollouts } from "./rollouts.ts";
 import { upgrades } from "./upgrades.ts";
@@ -16,10 +15,12 @@ export const upgradeAttempts = pgTable(
     upgradeId: internalRef("upgrade_id")
       .notNull()
       .references(() => upgrades.id),
-    /** The upgrade's device and firmware again: for the one-live-attempt index and for lists by firmware and state. */
-    deviceId: internalRef("device_id")
-      .notNull()
-      .references(() => devices.id),
+    /**
+     * The upgrade's device and firmware again: for the one-live-attempt index and for lists by firmware and state. The
+     * device is no foreign key, since the upgrade's is one already: deleting a device would search this table for it,
+     * and an index for that alone would be written with every transition.
+     */
+    deviceId: internalRef("device_id").notNull(),
     firmwareId: internalRef("firmware_id")
       .notNull()
       .references(() => firmware.id),
@@ -41,6 +42,11 @@ export const upgradeAttempts = pgTable(
     closedAt: moment("closed_at"),
     /** When a silent attempt is to be ended, by the database's clock; none: never. */
     deadlineAt: moment("deadline_at"),
+    /**
+     * The greatest fencing token by which it was written: a holder of an older lease changes it no more. None: no write so
+     * far was under a fenced lock.
+     */
+    fence: bigint("fence", { mode: "bigint" }),
   },
   (table) => [
     unique("upgrade_attempts_upgrade_id_n_unique").on(table.upgradeId, table.n),
@@ -52,6 +58,9 @@ export const upgradeAttempts = pgTable(
       .where(oneOf(table.state, LIVE_ATTEMPT_STATES)),
     index("upgrade_attempts_firmware_id_state_upgrade_id_index").on(table.firmwareId, table.state, table.upgradeId),
     index("upgrade_attempts_state_upgrade_id_index").on(table.state, table.upgradeId),
+    index("upgrade_attempts_rollout_id_state_upgrade_id_index").on(table.rolloutId, table.state, table.upgradeId),
+    // By which old history is found; open attempts are not in it.
+    index("upgrade_attempts_closed_at_id_index").on(table.closedAt, table.id).where(sql`${table.closedAt} is not null`),
     check("upgrade_attempts_id_check", sql`${table.id} > 0`),
     check("upgrade_attempts_n_check", sql`${table.n} > 0`),
     check("upgrade_attempts_state_check", oneOf(table.state, ATTEMPT_STATES)),

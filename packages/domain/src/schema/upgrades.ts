@@ -31,5 +31,6 @@ export const upgrades = pgTable(
     unique("upgrades_device_id_firmware_id_unique").on(table.deviceId, table.firmwareId),
     index("upgrades_device_id_id_index").on(table.deviceId, table.id),
     index("upgrades_firmware_id_id_index").on(table.firmwareId, table.id),
+    index("upgrades_rollout_id_id_index").on(table.rolloutId, table.id),
   ],
 );

@@ -80,11 +80,48 @@ export const constraintCases = casesOn("the schema", (database) => {
     ["attempt_events", "reported_state = 'proceeding'", "attempt_events_reported_state_check"],
     ["attempt_events", "to_state = 'done'", "attempt_events_to_state_check"],
     ["attempt_events", "progress_percent = 101", "attempt_events_progress_percent_check"],
-    ["audit_log", "actor_kind = 'device'", "audit_log_actor_kind_check"],
+    ["products", "signing_public_key = 'short'", "products_signing_public_key_check"],
+    ["products", "max_attempts = 0", "products_max_attempts_check"],
+    ["products", "timeouts_seconds = '[]'", "products_timeouts_seconds_check"],
+    ["firmware", "sha1 = null", "firmware_stored_hashes_check"],
+    ["firmware", "signature = sha512('x')", "firmware_signature_signature_key_check"],
+    ["firmware", "signature = 'short', signature_key = sha256('x')", "firmware_signature_check"],
+    ["rollouts", "max_concurrent = 0", "rollouts_max_concurrent_check"],
+    ["rollouts", "error_threshold_basis_points = 10001", "rollouts_error_threshold_basis_points_check"],
+    ["rollouts", "phases = '{}'", "rollouts_phase_index_check"],
+    ["rollouts", "phases = '[{}]', phase_index = 1", "rollouts_phase_index_check"],
+    ["rollouts", "window_days = '{1}'", "rollouts_window_check"],
+    ["rollouts", "window_days = '{8}', window_from_minute = 0, window_to_minute = 0", "rollouts_window_days_check"],
+    ["rollouts", "window_days = '{}', window_from_minute = 0, window_to_minute = 0", "rollouts_window_days_check"],
+    ["rollouts", "window_days = '{1}', window_from_minute = 0, window_to_minute = 1440", "rollouts_window_to_minute"],
+    ["rollouts", "paused_by = 'nobody'", "rollouts_paused_by_check"],
+    ["devices", "previous_token_hash = sha256('x')", "devices_previous_token_valid_until_check"],
+    ["devices", "attributes = '1'", "devices_attributes_check"],
+    ["devices", "registered_by = 'itself'", "devices_registered_by_check"],
   ])("refuses %s with %s", async (table, assignment, constraint) => {
     const { db, attemptId } = await anUpgrade(database());
     await db.insert(schema.attemptEvents).values({ attemptId, seq: 1, toState: "offered" });
     await expect(database().query(`update ${table} set ${assignment}`)).rejects.toThrow(constraint);
+  });
+
+  it("refuses an audit entry by an actor of an unknown kind", async () => {
+    const values = "'01900000-0000-7000-8000-000000000000', 'device', 'device.update', 'x'";
+    await expect(
+      database().query(`insert into audit_log (public_id, actor_kind, action, subject_id) values (${values})`),
+    ).rejects.toThrow("audit_log_actor_kind_check");
+  });
+
+  it("keeps a rollout's counters from going below nothing, and a reached threshold from being without its time", async () => {
+    const { db } = await anUpgrade(database());
+    const [rollout] = await db.select().from(schema.rollouts).limit(1);
+    const { id: rolloutId, revision } = rollout ?? expect.fail("no rollout");
+    await db.insert(schema.rolloutCounters).values({ rolloutId, revision }).onConflictDoNothing();
+    for (const [change, constraint] of [
+      ["live = -1", "rollout_counters_live_check"],
+      ["reached = 'error_threshold'", "rollout_counters_reached_at_check"],
+    ] as const) {
+      await expect(database().query(`update rollout_counters set ${change}`)).rejects.toThrow(constraint);
+    }
   });
 
   it("keeps each number of a sequence once within its attempt", async () => {

@@ -9,6 +9,7 @@ import { installationCases } from "../installation.cases.ts";
 import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
 import { pageCases } from "../pages.cases.ts";
 import { constraintCases } from "../schema/constraints.cases.ts";
+import { figureCases } from "../schema/figures.cases.ts";
 import type { Cases } from "./databases.ts";
 
 /** Every case that must hold on each kind of database. They share one database: opening PGlite takes seconds. */
@@ -26,4 +27,5 @@ export const RECORD_CASES: readonly Cases[] = [
   auditCases,
   pageCases,
   constraintCases,
+  figureCases,
 ];

@@ -1,0 +1,112 @@
+import { expect, it } from "vitest";
+import { ATTEMPT_STATES } from "../../src/index.ts";
+import { anAttempt, setAttemptState } from "../support/attempts.ts";
+import { casesOn, type TestDatabase } from "../support/databases.ts";
+import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
+
+/** The figures as they are read: what was folded, and what was not yet. */
+const FIGURES = `
+  select kind, owner_id::text, key, sum(n)::int as count
+  from (select kind, owner_id, key, count as n from figures union all select kind, owner_id, key, delta from figure_deltas) f
+  group by kind, owner_id, key having sum(n) <> 0
+  order by kind, owner_id, key
+`;
+
+/** The same, counted. */
+const COUNTED = `
+  select kind, owner_id::text, key, count(*)::int as count from (
+    select 'rollout_state' as kind, rollout_id as owner_id, state as key from upgrade_attempts
+    union all
+    select 'rollout_failure', rollout_id, failure_figure_key(a) from upgrade_attempts a
+    where state in ('failed', 'timed_out')
+    union all
+    select 'product_version', product_id, coalesce(reported_version, confirmed_version, '') from devices
+  ) c
+  group by kind, owner_id, key
+  order by kind, owner_id, key
+`;
+
+async function expectTrueFigures({ query }: TestDatabase) {
+  expect(await query(FIGURES)).toEqual(await query(COUNTED));
+}
+
+async function anOffer({ db }: TestDatabase) {
+  const product = await aProduct(db);
+  const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+  const { device } = await aDevice(db, product);
+  const { attemptId } = await anAttempt(db, { deviceId: device.id, firmwareId: firmware.id, state: "offered" });
+  return { product, device, attemptId };
+}
+
+export const figureCases = casesOn("the figures", (database) => {
+  it("follow each attempt through all its states, in the transaction of the change", async () => {
+    const { db, query } = database();
+    const { attemptId } = await anOffer(database());
+    await expectTrueFigures(database());
+    for (const state of [...ATTEMPT_STATES, "timed_out", "succeeded"] as const) {
+      await setAttemptState(db, { attemptId, state });
+      await expectTrueFigures(database());
+    }
+    const deltas = async () => (await query("select count(*)::int as n from figure_deltas"))[0]?.["n"];
+    const before = await deltas();
+    await setAttemptState(db, { attemptId, state: "succeeded" });
+    expect(await deltas()).toBe(before);
+    const undone = db.transaction(async (tx) => {
+      await setAttemptState(tx, { attemptId, state: "failed" });
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    expect(await deltas()).toBe(before);
+  });
+
+  it("count a failure by its reason, whatever numbers its message names", async () => {
+    const { query } = database();
+    for (const byte of [17, 4096]) {
+      const { attemptId } = await anOffer(database());
+      await query(`
+        update upgrade_attempts
+        set state = 'failed', closed_at = now(), failure_code = 5, failure_message = 'broken at byte ${byte}'
+        where id = ${attemptId}
+      `);
+      const rollout = `(select rollout_id from upgrade_attempts where id = ${attemptId})`;
+      expect(
+        await query(`select key, delta from figure_deltas where kind = 'rollout_failure' and owner_id = ${rollout}`),
+      ).toEqual([{ key: "failed:5:broken at byte #", delta: 1 }]);
+    }
+    await expectTrueFigures(database());
+  });
+
+  it("follow devices from version to version, and forget those that are deleted with their data", async () => {
+    const { query } = database();
+    const { device, attemptId } = await anOffer(database());
+    const where = `where public_id = '${device.id}'`;
+    for (const change of [
+      "confirmed_version = '0.9.0'",
+      "reported_version = '1.0.0'",
+      "last_seen_at = now()",
+      "reported_version = null",
+    ]) {
+      await query(`update devices set ${change} ${where}`);
+      await expectTrueFigures(database());
+    }
+    const [upgrade] = await query(`delete from upgrade_attempts where id = ${attemptId} returning upgrade_id::text`);
+    await query(`delete from upgrades where id = ${upgrade?.["upgrade_id"]}`);
+    await query(`delete from devices ${where}`);
+    await expectTrueFigures(database());
+  });
+
+  it("count devices that are registered together once for each version", async () => {
+    const { query } = database();
+    const { product } = await anOffer(database());
+    await query(`
+      insert into devices (public_id, product_id, serial, channel, reported_version)
+      select gen_random_uuid(), products.id, 'bulk-' || i, 'stable', (i % 3)::text
+      from generate_series(1, 300) i, products where name = '${product}'
+    `);
+    const ofProduct = `owner_id = (select id from products where name = '${product}')`;
+    expect(await query(`select key, delta from figure_deltas where ${ofProduct} and delta > 1 order by key`)).toEqual(
+      ["0", "1", "2"].map((key) => ({ key, delta: 100 })),
+    );
+    await expectTrueFigures(database());
+  });
+});
