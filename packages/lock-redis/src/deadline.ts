@@ -9,32 +9,129 @@ export class NoAnswerInTime extends Error {
   }
 }
 
+export interface DeadlineOptions {
+  readonly timeoutMs: number;
+  /**
+   * Whether the process may end meanwhile.
+   * @default false: one with nothing else to do would end silently in the middle of an `await`.
+   */
+  readonly background?: boolean;
+}
+
 /**
  * Settles as `pending` does, or rejects with {@link NoAnswerInTime} after `timeoutMs`. Clients have timeouts of their
  * own, but by default they queue and resend without end, and not every queue of theirs obeys them.
- *
- * The timer keeps the process alive, at most for `timeoutMs`: otherwise a process with nothing else to do would end
- * silently in the middle of an `await`. Background work says `background: true`.
  */
-export function withDeadline<T>(
-  pending: Promise<T>,
-  options: { readonly timeoutMs: number; readonly background?: boolean },
-): Promise<T> {
+export function withDeadline<T>(pending: Promise<T>, options: DeadlineOptions): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      // After a blocked event loop timers run before sockets are read: the answer may be here already. Look first.
-      setImmediate(() => reject(new NoAnswerInTime(options.timeoutMs)));
-    }, options.timeoutMs);
-    if (options.background === true) timer.unref();
+    const deadline = new Deadline(options, reject);
     pending.then(
       (value) => {
-        clearTimeout(timer);
+        deadline.end();
         resolve(value);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        deadline.end();
         reject(error);
       },
     );
   });
+}
+
+/** Calls `onPassed` with a {@link NoAnswerInTime} after `timeoutMs`, unless it has ended before. */
+export class Deadline {
+  readonly passesAt: number;
+  readonly #queue: DeadlineQueue;
+  #onPassed: ((error: NoAnswerInTime) => void) | undefined;
+  /** Its neighbours in the queue. */
+  previous: Deadline | undefined;
+  next: Deadline | undefined;
+
+  constructor({ timeoutMs, background = false }: DeadlineOptions, onPassed: (error: NoAnswerInTime) => void) {
+    this.passesAt = performance.now() + timeoutMs;
+    this.#onPassed = onPassed;
+    this.#queue = queueOf(timeoutMs, background);
+    this.#queue.add(this);
+  }
+
+  /** To be called once, or more often, when there is nothing to wait for any more. False when it had passed. */
+  end(): boolean {
+    if (this.#onPassed === undefined) return false;
+    this.#onPassed = undefined;
+    this.#queue.remove(this);
+    return true;
+  }
+
+  pass(timeoutMs: number): void {
+    const onPassed = this.#onPassed;
+    if (this.end()) onPassed?.(new NoAnswerInTime(timeoutMs));
+  }
+}
+
+/**
+ * All deadlines with one timeout, those that pass first coming first: one timer serves them all, as setting and clearing
+ * one each costs more than many an operation does besides.
+ */
+class DeadlineQueue {
+  readonly #timeoutMs: number;
+  readonly #background: boolean;
+  #first: Deadline | undefined;
+  #last: Deadline | undefined;
+  /** Set from the first deadline until it fires and finds none. Keeps the process alive while there are any. */
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(timeoutMs: number, background: boolean) {
+    this.#timeoutMs = timeoutMs;
+    this.#background = background;
+  }
+
+  add(deadline: Deadline): void {
+    deadline.previous = this.#last;
+    if (this.#last !== undefined) this.#last.next = deadline;
+    this.#last = deadline;
+    if (this.#first !== undefined) return;
+    this.#first = deadline;
+    if (this.#timer === undefined) this.#arm(deadline);
+    else if (!this.#background) this.#timer.ref();
+  }
+
+  remove({ previous, next }: Deadline): void {
+    if (previous === undefined) this.#first = next;
+    else previous.next = next;
+    if (next === undefined) this.#last = previous;
+    else next.previous = previous;
+    if (this.#first === undefined) this.#timer?.unref();
+  }
+
+  #arm({ passesAt }: Deadline): void {
+    this.#timer = setTimeout(() => this.#look(), Math.ceil(passesAt - performance.now()));
+    if (this.#background) this.#timer.unref();
+  }
+
+  #look(): void {
+    this.#timer = undefined;
+    const now = performance.now();
+    if (this.#first === undefined) return;
+    if (this.#first.passesAt > now) this.#arm(this.#first);
+    // After a blocked event loop timers run before sockets are read: the answers may be here already. Look first.
+    else setImmediate(() => this.#passUntil(now));
+  }
+
+  #passUntil(now: number): void {
+    while (this.#first !== undefined && this.#first.passesAt <= now) this.#first.pass(this.#timeoutMs);
+    if (this.#first !== undefined && this.#timer === undefined) this.#arm(this.#first);
+  }
+}
+
+const queues = new Map<number, DeadlineQueue>();
+const backgroundQueues = new Map<number, DeadlineQueue>();
+
+function queueOf(timeoutMs: number, background: boolean): DeadlineQueue {
+  const byTimeout = background ? backgroundQueues : queues;
+  let queue = byTimeout.get(timeoutMs);
+  if (queue === undefined) {
+    queue = new DeadlineQueue(timeoutMs, background);
+    byTimeout.set(timeoutMs, queue);
+  }
+  return queue;
 }

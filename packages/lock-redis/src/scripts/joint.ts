@@ -1,0 +1,49 @@
+import { defineScript, type Script } from "../script.ts";
+import { acquireScript } from "./acquire.ts";
+import { acquireSharedScript } from "./acquire-shared.ts";
+import { extendScript } from "./extend.ts";
+import { releaseInTurnScript } from "./release-in-turn.ts";
+
+/** The scripts that may be parts of a joint call, and the letter of each: those that many locks want in one moment. */
+export const JOINT_LETTERS: ReadonlyMap<Script, string> = new Map([
+  [acquireScript, "a"],
+  [acquireSharedScript, "s"],
+  [extendScript, "e"],
+  [releaseInTurnScript, "r"],
+]);
+
+/**
+ * Runs several scripts on locks of their own, one after the other. They are one for the server, so all go by one clock;
+ * but for their callers each is alone: what one of them fails with is its own reply, and the others go on.
+ */
+export const jointScript: Script = defineScript(
+  `
+-- KEYS     the keys of each part, in turn
+-- ARGV[1]  three characters for each part: its letter, how many keys it has, how many arguments
+-- ARGV[2]  and on: the arguments of each part, in turn
+-- Reply    { reply or error of each part }
+local clock = redis.call('TIME')
+local scripts = {}
+`,
+  ...[...JOINT_LETTERS].flatMap(([script, letter]) => [
+    `scripts[${letter.charCodeAt(0)}] = function(KEYS, ARGV)`,
+    script.source.replaceAll("redis.call('TIME')", "clock"),
+    "end",
+  ]),
+  `
+local replies = {}
+local key, arg = 1, 2
+for part = 1, #ARGV[1] / 3 do
+  local letter, keys, args = string.byte(ARGV[1], part * 3 - 2, part * 3)
+  local nextKey, nextArg = key + keys - 48, arg + args - 48
+  local ran, reply = pcall(scripts[letter], { unpack(KEYS, key, nextKey - 1) }, { unpack(ARGV, arg, nextArg - 1) })
+  if not ran then
+    local text = type(reply) == 'table' and reply.err or tostring(reply)
+    reply = { err = string.find(text, '^%u+ ') and text or 'ERR ' .. text }
+  end
+  replies[part] = reply
+  key, arg = nextKey, nextArg
+end
+return replies
+`,
+);
