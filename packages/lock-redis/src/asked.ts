@@ -38,4 +38,6 @@ export interface AskedGrant {
   readonly script: Script;
   readonly keys: ScriptCall["keys"];
   readonly args: readonly string[];
+  /** The script that does without the other keys, for a Cluster that refuses this one while it moves the slot. */
+  readonly instead?: Script | undefined;
 }

@@ -64,8 +64,8 @@ function conflict({ type, companion }: ForeignData, key: string): LockKeyConflic
 function reasonFor(error: unknown, message: string): string {
   if (error instanceof NoAnswerInTime) {
     return (
-      `${message}. Whether it was carried out is not known. Check that Redis is reachable and not overloaded, or ` +
-      `raise commandTimeoutMs.`
+      `${message}. Whether it was carried out is not known. Check that Redis is reachable and not overloaded, and that ` +
+      `no Cluster is moving the key's slot just now, or raise commandTimeoutMs.`
     );
   }
   if (error instanceof NotAcknowledged) {

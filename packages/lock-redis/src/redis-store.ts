@@ -26,6 +26,7 @@ import type { Asked, AskedGrant, Asking, OneKeyCall } from "./asked.ts";
 import { companionKey } from "./companion-keys.ts";
 import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
+import { sendWhileMoving } from "./moving-slot.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 import type { ReplicaAcknowledgement, ReplicaOptions } from "./replica-options.ts";
@@ -174,7 +175,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     }
 
     const call: ScriptCall = { script, keys, args, replicas: this.#replicas, abandoned: false };
-    const reply = send(client, call);
+    const instead = asked.instead && { script: asked.instead, keys: [key] as const, args: args.slice(0, 2) };
+    const reply = sendTo(client, call, instead);
     try {
       return readGrant(await this.#inTime(reply));
     } catch (error) {
@@ -277,7 +279,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
       const { instead, makesRoom } = asked;
       const reply =
         instead === undefined || client.isCluster !== true
-          ? await this.#inTime(send(client, call))
+          ? await this.#inTime(sendTo(client, call))
           : await this.#eitherInTime(client, call, instead);
       if (makesRoom === true && Number(reply) === 1) this.#lines.wake(request.key, client);
       return read(reply);
@@ -290,7 +292,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   async #eitherInTime(client: RedisClient, call: ScriptCall, instead: OneKeyCall): Promise<unknown> {
     const timeoutMs = Math.ceil(this.#commandTimeoutMs / 2);
     try {
-      return await withDeadline(send(client, call), { timeoutMs });
+      return await withDeadline(sendTo(client, call, instead), { timeoutMs });
     } catch (error) {
       call.abandoned = true;
       const second = send(client, { ...instead, abandoned: false });
@@ -323,6 +325,10 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   #refusal({ key }: OwnedKey, reason: string): LockStoreError {
     return new LockStoreError({ store: this.name, operation: "acquire", key, reason });
   }
+}
+
+function sendTo(client: RedisClient, call: ScriptCall, instead?: OneKeyCall): Promise<unknown> {
+  return client.isCluster === true ? sendWhileMoving(client, call, instead) : send(client, call);
 }
 
 function always<T>(value: T): () => T {

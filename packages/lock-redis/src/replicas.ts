@@ -27,8 +27,9 @@ export async function sendAcknowledged(
   if (isError(ran, /^NOSCRIPT/) && !call.abandoned) [ran, waited] = await together(client, call, replicas, "eval");
   if (client.isCluster === true && isError(ran, REDIRECTED) && !call.abandoned) {
     // By itself it is redirected, and the client learns who the owner is. A second grant to the same owner is harmless.
-    await send();
-    if (!call.abandoned) [ran, waited] = await together(client, call, replicas);
+    const reply = await send();
+    if (call.abandoned) return reply; // To nobody who would use it, but to those who take a late grant back.
+    [ran, waited] = await together(client, call, replicas);
   }
   const [error, reply] = ran;
   if (error) throw error;

@@ -129,11 +129,13 @@ export class WaitLines {
     }
     const { name, other } = this.#wakeUps.names(lined);
     this.#wakeUps.listen(lined, onTurn);
+    const isShared = request.mode === "shared";
     const answer = await this.#store.grant(request, {
       client,
-      script: request.mode === "shared" ? acquireSharedInTurnScript : acquireInTurnScript,
+      script: isShared ? acquireSharedInTurnScript : acquireInTurnScript,
       keys: [lock, lined.queue, ...fence],
       args: [microseconds(request.waitedMs), name, other, this.#yieldUs],
+      instead: fence.length > 0 ? undefined : isShared ? acquireSharedScript : acquireScript,
     });
     if (answer.outcome === "granted") this.#wakeUps.forget(lined);
     else this.#wakeUps.subscribe(lined);
