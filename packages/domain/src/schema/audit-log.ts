@@ -37,7 +37,12 @@ export const auditLog = pgTable(
     after: jsonb("after").$type<AuditFacts>(),
   },
   (table) => [
+    // One for each filter of the list: rows are read from the newest on.
     index("audit_log_subject_id_id_index").on(table.subjectId, table.id),
+    index("audit_log_actor_key_id_id_index").on(table.actorKeyId, table.id),
+    index("audit_log_action_id_index").on(table.action, table.id),
+    // Where a time's ids begin and end.
+    index("audit_log_at_index").on(table.at),
     check("audit_log_actor_kind_check", oneOf(table.actorKind, ACTOR_KINDS)),
   ],
 );
