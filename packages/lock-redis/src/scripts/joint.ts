@@ -2,6 +2,7 @@ import { defineScript, type Script } from "../script.ts";
 import { acquireScript } from "./acquire.ts";
 import { acquireSharedScript } from "./acquire-shared.ts";
 import { extendScript } from "./extend.ts";
+import { CLOCK, TILL } from "./fragments.ts";
 import { releaseInTurnScript } from "./release-in-turn.ts";
 
 /** The scripts that may be parts of a joint call, and the letter of each: those that many locks want in one moment. */
@@ -22,19 +23,33 @@ export const jointScript: Script = defineScript(
 -- ARGV[1]  three characters for each part: its letter, how many keys it has, how many arguments
 -- ARGV[2]  and on: the arguments of each part, in turn
 -- Reply    { reply or error of each part }
-local clock = redis.call('TIME')
+`,
+  CLOCK,
+  `
+local nowText = string.format('%.0f', now)
+local ends = {}
+local function endAfter(ttl)
+  if not ends[ttl] then
+`,
+  TILL.replace("ARGV[2]", "ttl"),
+  `
+    ends[ttl] = till
+  end
+  return ends[ttl]
+end
+local call, try, byte, unpack, pcall = redis.call, redis.pcall, string.byte, unpack, pcall
 local scripts = {}
 `,
   ...[...JOINT_LETTERS].flatMap(([script, letter]) => [
     `scripts[${letter.charCodeAt(0)}] = function(KEYS, ARGV)`,
-    script.source.replaceAll("redis.call('TIME')", "clock"),
+    partOf(script),
     "end",
   ]),
   `
-local replies = {}
+local parts, replies = ARGV[1], {}
 local key, arg = 1, 2
-for part = 1, #ARGV[1] / 3 do
-  local letter, keys, args = string.byte(ARGV[1], part * 3 - 2, part * 3)
+for part = 1, #parts / 3 do
+  local letter, keys, args = byte(parts, part * 3 - 2, part * 3)
   local nextKey, nextArg = key + keys - 48, arg + args - 48
   local ran, reply = pcall(scripts[letter], { unpack(KEYS, key, nextKey - 1) }, { unpack(ARGV, arg, nextArg - 1) })
   if not ran then
@@ -47,3 +62,13 @@ end
 return replies
 `,
 );
+
+/** The script without what is the same for all parts, which is worked out once, and with locals in place of globals. */
+function partOf({ source }: Script): string {
+  return source
+    .replaceAll(CLOCK.trim(), "")
+    .replaceAll(TILL.trim(), "local till = endAfter(ARGV[2])")
+    .replaceAll("string.format('%.0f', now)", "nowText")
+    .replaceAll("redis.call(", "call(")
+    .replaceAll("redis.pcall(", "try(");
+}
