@@ -1,11 +1,11 @@
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, lt } from "drizzle-orm";
 import type { Database } from "./database.ts";
-import { requireText } from "./fields.ts";
+import { invalidField, requireOneOf, requireText } from "./fields.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "./pages.ts";
-import { newPublicId } from "./public-id.ts";
+import { isPublicId, newPublicId } from "./public-id.ts";
 import type { AuditFacts } from "./schema/audit-log.ts";
 import { auditLog } from "./schema/index.ts";
-import type { AuditAction } from "./vocabulary.ts";
+import { AUDIT_ACTIONS, type AuditAction } from "./vocabulary.ts";
 
 /** Who changes something. */
 export type Actor =
@@ -30,20 +30,35 @@ export interface AuditEntry {
   readonly after: AuditFacts | null;
 }
 
-/** Lists changes, newest first: all, or those of one subject. */
-export async function listAudit(
-  db: Database,
-  input: PageRequest & { readonly subjectId?: string | undefined },
-): Promise<Page<AuditEntry>> {
+/** Which changes are listed: those that fit everything that is given. */
+export interface AuditFilter {
+  readonly subjectId?: string | undefined;
+  /** An operator key's public id, also of one that is revoked; `system`: what the service did by itself. */
+  readonly actor?: string | undefined;
+  readonly action?: AuditAction | undefined;
+  /** At this time or later. */
+  readonly since?: Date | undefined;
+  /** Before this time. */
+  readonly until?: Date | undefined;
+}
+
+/** Lists changes, newest first. Throws INVALID_FIELD and INVALID_CURSOR. */
+export async function listAudit(db: Database, input: PageRequest & AuditFilter): Promise<Page<AuditEntry>> {
   const window = pageWindow("audit", input);
-  if (input.subjectId !== undefined) requireText("subjectId", input.subjectId);
+  const { subjectId, actor, action, since, until } = input;
+  if (subjectId !== undefined) requireText("subjectId", subjectId);
+  if (action !== undefined) requireOneOf("action", action, AUDIT_ACTIONS);
   const rows = await db
     .select()
     .from(auditLog)
     .where(
       and(
         lt(auditLog.id, window.beforeId),
-        input.subjectId === undefined ? undefined : eq(auditLog.subjectId, input.subjectId),
+        subjectId === undefined ? undefined : eq(auditLog.subjectId, subjectId),
+        actor === undefined ? undefined : ofActor(actor),
+        action === undefined ? undefined : eq(auditLog.action, action),
+        since === undefined ? undefined : gte(auditLog.at, since),
+        until === undefined ? undefined : lt(auditLog.at, until),
       ),
     )
     .orderBy(desc(auditLog.id))
@@ -67,6 +82,13 @@ export async function recordAudit(
     before: entry.before ?? null,
     after: entry.after ?? null,
   });
+}
+
+/** The service's own changes have no key; by the null they are found in the same index. */
+function ofActor(actor: string) {
+  if (actor === "system") return isNull(auditLog.actorKeyId);
+  if (!isPublicId(actor)) invalidField("actor", "an operator key's id, or system");
+  return eq(auditLog.actorKeyId, actor);
 }
 
 function toAuditEntry(row: typeof auditLog.$inferSelect): AuditEntry {

@@ -1,4 +1,4 @@
-export { type Actor, type AuditEntry, listAudit } from "./audit.ts";
+export { type Actor, type AuditEntry, type AuditFilter, listAudit } from "./audit.ts";
 export { type Artifact, type ArtifactFacts, findArtifact, findArtifactForDevice } from "./catalog/artifacts.ts";
 export {
   checkNewFirmware,

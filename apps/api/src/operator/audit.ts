@@ -33,16 +33,29 @@ export const auditRoutes: readonly RouteDefinition[] = [
     request: {
       query: z.strictObject({
         subjectId: plainText(128).min(1).optional().meta({ description: "Only the changes of this one." }),
+        actor: z
+          .union([z.literal("system"), publicIdSchema])
+          .optional()
+          .meta({ description: "Only what this operator key has changed, or `system`, the service itself." }),
+        action: z.enum(AUDIT_ACTIONS).optional().meta({ description: "Only changes of this kind." }),
+        since: timeSchema.optional().meta({ description: "Only changes at this time or later." }),
+        until: timeSchema.optional().meta({ description: "Only changes before this time." }),
         ...pageFields,
       }),
     },
     responses: { 200: { description: "A page of changes", body: pageSchema(auditEntrySchema) } },
     problems: ["INVALID_CURSOR"],
     async handler({ query }, { db }) {
-      return { status: 200, body: pageBody(await listAudit(db, query), auditEntryView) };
+      const { since, until, ...rest } = query;
+      const filter = { ...rest, since: momentOf(since), until: momentOf(until) };
+      return { status: 200, body: pageBody(await listAudit(db, filter), auditEntryView) };
     },
   }),
 ];
+
+function momentOf(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text);
+}
 
 function auditEntryView({ id, at, actor, action, subjectId, before, after }: AuditEntry) {
   return { id, at: at.toISOString(), actor, action, subjectId, before, after };
