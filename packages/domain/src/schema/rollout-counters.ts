@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, integer, pgTable, text } from "drizzle-orm/pg-core";
+import { bigint, check, index, integer, pgTable, text } from "drizzle-orm/pg-core";
 import { THRESHOLDS } from "../vocabulary.ts";
 import { internalRef, moment, oneOf } from "./columns.ts";
+import { products } from "./products.ts";
 import { rollouts } from "./rollouts.ts";
 
 /**
@@ -15,6 +16,11 @@ export const rolloutCounters = pgTable(
     rolloutId: internalRef("rollout_id")
       .primaryKey()
       .references(() => rollouts.id),
+    /**
+     * The rollout's product while it is running, and so while its places matter: every check of the product's devices reads
+     * these rows, and finds the few of them by this. None: it gives no places now.
+     */
+    productId: internalRef("product_id").references(() => products.id),
     /** The rollout's revision: a place is given only to a decision that was made on it. */
     revision: bigint("revision", { mode: "bigint" }).notNull(),
     /** Attempts of the rollout that are open now; `max_concurrent` bounds it. */
@@ -36,6 +42,7 @@ export const rolloutCounters = pgTable(
     reachedAt: moment("reached_at"),
   },
   (table) => [
+    index("rollout_counters_product_id_index").on(table.productId),
     check("rollout_counters_live_check", sql`${table.live} >= 0`),
     check("rollout_counters_granted_check", sql`${table.granted} >= 0`),
     check("rollout_counters_succeeded_check", sql`${table.succeeded} >= 0`),

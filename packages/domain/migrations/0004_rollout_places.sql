@@ -1,0 +1,3 @@
+ALTER TABLE "rollout_counters" ADD COLUMN "product_id" bigint;--> statement-breakpoint
+ALTER TABLE "rollout_counters" ADD CONSTRAINT "rollout_counters_product_id_products_id_fk" FOREIGN KEY ("product_id") REFERENCES "public"."products"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "rollout_counters_product_id_index" ON "rollout_counters" USING btree ("product_id");
