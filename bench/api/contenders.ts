@@ -1,0 +1,161 @@
+import { serialOf, tokenOf, versionOf } from "./fleet.ts";
+import { type Ask, requestText } from "./load.ts";
+import { type Backends, type ServerProcess, startFloor, startService } from "./server-process.ts";
+
+/** One server under one load. */
+export interface Contender {
+  readonly name: string;
+  /** Whose figures its own are compared with; none: it is a floor itself. */
+  readonly floor?: string;
+  readonly start: (backends: Backends) => Promise<ServerProcess>;
+  /** Makes the questions of a whole run, over a fleet of so many devices of each product. */
+  readonly ask: (devices: number) => Ask;
+}
+
+/** Floors that others are compared with. */
+export const FLOOR = {
+  node: "node:http hello",
+  express: "Express hello",
+  select: "Express + one prepared SELECT",
+  check: "Express + POST JSON + SELECT",
+  create: "create: lock + SELECT + INSERT",
+  constraint: "create: ON CONFLICT only",
+  hot: "64 on one device: ON CONFLICT only",
+} as const;
+
+/** The loads on the service, as their names end. */
+export const OURS = { steady: "steady check", create: "check that creates", hot: "64 on one device" } as const;
+
+/** So many questions come for one device before the next one has its turn; the first 64 of them find no record. */
+const ASKS_PER_HOT_DEVICE = 640;
+
+/** Written out within a turn, what checks leave for later counts where it was caused. */
+const LAST_SEEN_FLUSH_MS = 1_000;
+
+/** The floors, and the service of each folder of `apps/api` beside them, by the name that it is to have. */
+export function contenders(services: ReadonlyMap<string, string>): readonly Contender[] {
+  const all: Contender[] = [...floors()];
+  let share = 0;
+  for (const [label, folder] of services) {
+    const start = (backends: Backends) =>
+      startService({ ...backends, folder, keepWarm: true, lastSeenFlushMs: LAST_SEEN_FLUSH_MS });
+    const part = { share: share++, of: services.size };
+    all.push(
+      {
+        name: `${label}: ${OURS.steady}`,
+        floor: FLOOR.check,
+        start,
+        ask: (devices) => checks("none", anyLamp(devices)),
+      },
+      {
+        name: `${label}: ${OURS.create}`,
+        floor: FLOOR.create,
+        start,
+        ask: (devices) => checks("update", newTorch(devices, part)),
+      },
+      {
+        name: `${label}: ${OURS.hot}`,
+        floor: FLOOR.hot,
+        start,
+        ask: (devices) => checks("update", hotTorch(devices, part)),
+      },
+    );
+  }
+  return all;
+}
+
+function floors(): readonly Contender[] {
+  const hello = () => ({ next: () => requestText("GET", "/"), expect: "world" });
+  const start = (file: string) => (backends: Backends) => startFloor(file, backends);
+  const whole = { share: 0, of: 1 };
+  // Which checks make a record, and know it: their tables are emptied before each round.
+  const creations = (devices: number) => floorChecks('"created":true', anyTorch(devices));
+  return [
+    { name: FLOOR.node, start: start("node-hello.ts"), ask: hello },
+    { name: FLOOR.express, start: start("express-hello.ts"), ask: hello },
+    {
+      name: FLOOR.select,
+      start: start("express-select.ts"),
+      ask: (devices) => {
+        const serial = anyLamp(devices);
+        return { next: () => requestText("GET", `/devices/${serial()}`), expect: '"reported_version"' };
+      },
+    },
+    {
+      name: FLOOR.check,
+      start: start("express-post-select.ts"),
+      ask: (devices) => floorChecks('"decision":"none"', anyLamp(devices)),
+    },
+    { name: FLOOR.create, start: start("create-lock.ts"), ask: creations },
+    { name: FLOOR.constraint, start: start("create-on-conflict.ts"), ask: creations },
+    {
+      name: FLOOR.hot,
+      start: start("create-on-conflict.ts"),
+      ask: (devices) => floorChecks('"decision":"update"', hotTorch(devices, whole)),
+    },
+  ];
+}
+
+/** Which device asks next, by its serial. */
+type NextSerial = () => string;
+
+/** Any device that has all its upgrades, in an order that no cache likes. */
+export function anyLamp(devices: number): NextSerial {
+  let number = 0;
+  return () => {
+    // A prime that divides no round number: every device has its turn before one comes again.
+    number = (number + 7_919) % devices;
+    return serialOf("lamp", number);
+  };
+}
+
+function anyTorch(devices: number): NextSerial {
+  let number = 0;
+  return () => {
+    number = (number + 1) % devices;
+    return serialOf("torch", number);
+  };
+}
+
+interface Part {
+  readonly share: number;
+  readonly of: number;
+}
+
+/** Each device without a record once, from the beginning of the caller's part of them. */
+function newTorch(devices: number, { share, of }: Part): NextSerial {
+  let number = Math.floor((devices * share) / of);
+  const end = Math.floor((devices * (share + 1)) / of);
+  return () => {
+    if (number === end) throw new Error("there are no more devices without a record: give more by --devices");
+    return serialOf("torch", number++);
+  };
+}
+
+/** One device many times, then the next one, from the end of the caller's part. */
+function hotTorch(devices: number, { share, of }: Part): NextSerial {
+  const last = Math.floor((devices * (share + 1)) / of) - 1;
+  let asked = 0;
+  return () => serialOf("torch", last - Math.floor(asked++ / ASKS_PER_HOT_DEVICE));
+}
+
+/** What a device sends to the service. */
+export function checks(decision: "none" | "update", next: NextSerial): Ask {
+  return {
+    next() {
+      const serial = next();
+      return requestText("POST", "/v1/check", { token: tokenOf(serial), json: { version: versionOf(serial) } });
+    },
+    expect: `"decision":"${decision}"`,
+  };
+}
+
+function floorChecks(expect: string, next: NextSerial): Ask {
+  return {
+    next() {
+      const serial = next();
+      return requestText("POST", "/check", { json: { serial, version: versionOf(serial) } });
+    },
+    expect,
+  };
+}

@@ -1,0 +1,96 @@
+import type { Contender } from "./contenders.ts";
+import { cpuUsOf, cpuUsOfTree, rssMibOf } from "./cpu.ts";
+import { type Ask, Clients } from "./load.ts";
+import type { Backends, ServerProcess } from "./server-process.ts";
+
+/** Clients of every load, each with a connection of its own. */
+export const CONNECTIONS = 64;
+
+/** What one contender has shown in one turn. */
+export interface Turn {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly serverCpuUs: number;
+  /** Of all PostgreSQL, for each answer. */
+  readonly postgresCpuUs: number;
+  /** Of both. */
+  readonly cpuUs: number;
+  readonly rssMib: number;
+  readonly refused: number;
+}
+
+/** How long a turn takes. */
+export interface TurnTimes {
+  /** Load that is not measured: it lets the process before come to rest, and this one wake up. */
+  readonly leadInMs: number;
+  readonly measuredMs: number;
+}
+
+/** A contender's server with the clients of its load, kept for the whole run so that all stay equally warm. */
+export class Contestant implements AsyncDisposable {
+  readonly contender: Contender;
+  readonly #server: ServerProcess;
+  readonly #clients: Clients;
+  readonly #ask: Ask;
+
+  private constructor(contender: Contender, parts: { server: ServerProcess; clients: Clients; ask: Ask }) {
+    this.contender = contender;
+    this.#server = parts.server;
+    this.#clients = parts.clients;
+    this.#ask = parts.ask;
+  }
+
+  static async start(contender: Contender, backends: Backends, devices: number): Promise<Contestant> {
+    const server = await contender.start(backends);
+    const clients = await Clients.connect(server.port, CONNECTIONS);
+    return new Contestant(contender, { server, clients, ask: contender.ask(devices) });
+  }
+
+  async turn(postgresPid: number, { leadInMs, measuredMs }: TurnTimes): Promise<Turn> {
+    if (leadInMs > 0) await this.#clients.run(this.#ask, leadInMs);
+    const serverBefore = cpuUsOf(this.#server.pid);
+    const postgresBefore = cpuUsOfTree(postgresPid);
+    const { answered, refused, elapsedMs, latenciesMs } = await this.#clients.run(this.#ask, measuredMs);
+    const serverCpuUs = (cpuUsOf(this.#server.pid) - serverBefore) / answered;
+    const postgresCpuUs = (cpuUsOfTree(postgresPid) - postgresBefore) / answered;
+    return {
+      perSecond: (answered / elapsedMs) * 1000,
+      p50Ms: quantile(latenciesMs, 0.5),
+      p99Ms: quantile(latenciesMs, 0.99),
+      serverCpuUs,
+      postgresCpuUs,
+      cpuUs: serverCpuUs + postgresCpuUs,
+      rssMib: rssMibOf(this.#server.pid),
+      refused,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#clients[Symbol.dispose]();
+    await this.#server[Symbol.asyncDispose]();
+  }
+}
+
+/** Each figure's own median. */
+export function medianTurn(turns: readonly Turn[]): Turn {
+  const of = (figure: keyof Turn): number => median(turns.map((turn) => turn[figure]));
+  return {
+    perSecond: of("perSecond"),
+    p50Ms: of("p50Ms"),
+    p99Ms: of("p99Ms"),
+    serverCpuUs: of("serverCpuUs"),
+    postgresCpuUs: of("postgresCpuUs"),
+    cpuUs: of("cpuUs"),
+    rssMib: of("rssMib"),
+    refused: of("refused"),
+  };
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(Float64Array.from(values).sort(), 0.5);
+}
+
+function quantile(sorted: Float64Array, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
