@@ -1,7 +1,9 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
+import { countTransitions } from "../rollouts/count-transitions.ts";
 import { attemptEvents, devices, upgradeAttempts } from "../schema/index.ts";
 import { type AttemptState, type CancelOutcome, type ReportedState, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
+import { deadlineOf } from "./deadline.ts";
 
 /** A change of an attempt, or a report that changes nothing, together with what the device's row learns from it. */
 export interface TransitionRecord {
@@ -38,28 +40,29 @@ export interface DeviceUpdate {
 }
 
 /**
- * Writes a transition and its event as one statement: the device's row first, then the attempt's, then the event with
- * the next sequence number, taken under the row's lock. False when the attempt was not in `from` any more: then neither
- * the attempt nor an event is written; the device's row is in any case.
+ * Writes a transition and its event as one statement: the device's row first, then the attempt's with its new deadline,
+ * then the event with the next sequence number, taken under the row's lock, and the counters of its rollout. False when
+ * the attempt was not in `from` any more: then nothing is written but the device's row.
  */
 export async function recordTransition(db: Database, record: TransitionRecord): Promise<boolean> {
   const { attemptId, from, to, cancelOutcome, report } = record;
   const closed = TERMINAL_ATTEMPT_STATES.some((state) => state === to);
-  const failed = to === "failed";
+  const moves = from !== to;
   const device = record.device === undefined ? undefined : updatedDevice(db, record.device);
+  const deadline = deadlineOf({ rolloutId: sql`upgrade_attempts.rollout_id`, state: sql`${to}::text` });
   const moved = db.$with("moved", { id: upgradeAttempts.id }).as(sql`
     update upgrade_attempts set
       state = ${to}::text,
       cancel_outcome = ${cancelOutcome}::text,
+      deadline_at = ${closed ? sql`null` : deadline},
       closed_at = case when not ${closed}::boolean then null when state = ${to}::text then closed_at else now() end,
-      failure_code = case when ${failed}::boolean then ${report?.code ?? null}::integer else failure_code end,
-      failure_message = case when ${failed}::boolean then ${report?.message ?? null}::text else failure_message end,
+      ${moves ? reasonOf(record) : sql``}
       last_seq = last_seq + 1,
       updated_at = now()
     ${device === undefined ? sql`` : sql`from device`}
     where upgrade_attempts.id = ${attemptId}::integer and upgrade_attempts.state = ${from}::text
     ${device === undefined ? sql`` : sql`and upgrade_attempts.device_id = device.id`}
-    returning upgrade_attempts.id, last_seq
+    returning upgrade_attempts.id, upgrade_attempts.rollout_id, ${from}::text as from_state, state as to_state, last_seq
   `);
   const noted = db.$with("noted", {}).as(sql`
     insert into attempt_events
@@ -72,12 +75,19 @@ export async function recordTransition(db: Database, record: TransitionRecord): 
       ${report?.deviceTime?.toISOString() ?? null}::timestamptz
     from moved
   `);
-  const steps = device === undefined ? [moved, noted] : [device, moved, noted];
+  const counted = db.$with("counted", {}).as(countTransitions(sql`moved`));
+  const steps = [...(device === undefined ? [] : [device]), moved, noted, ...(moves ? [counted] : [])] as const;
   const rows = await db
     .with(...steps)
     .select({ id: moved.id })
     .from(moved);
   return rows.length > 0;
+}
+
+/** Why it failed, as the device puts it; in any other state an attempt has no reason. */
+function reasonOf({ to, report }: TransitionRecord): SQL {
+  const { code = null, message = null } = to === "failed" ? (report ?? {}) : {};
+  return sql`failure_code = ${code}::integer, failure_message = ${message}::text,`;
 }
 
 /** Writes what a device has told about itself, where no attempt is concerned. */

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { deadlineOf } from "../attempts/deadline.ts";
 import type { Database } from "../database.ts";
 import type { Candidate } from "../decide/candidates.ts";
 import { newPublicId } from "../public-id.ts";
@@ -47,9 +48,10 @@ export async function openAttempt(
       : sql`select id from upgrades where id = ${record.id}::bigint`,
   );
   const attempt = tx.$with("attempt", { id: upgradeAttempts.id }).as(sql`
-    insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, last_seq)
+    insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, deadline_at, last_seq)
     select
-      id, ${deviceId}::bigint, ${firmware.id}::bigint, ${rollout.id}::bigint, ${number}::integer, ${state}::text, 1
+      id, ${deviceId}::bigint, ${firmware.id}::bigint, ${rollout.id}::bigint, ${number}::integer, ${state}::text,
+      ${deadlineOf({ rolloutId: sql`${rollout.id}::bigint`, state: sql`${state}::text` })}, 1
     from upgrade
     on conflict do nothing
     returning id
