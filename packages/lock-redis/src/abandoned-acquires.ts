@@ -16,8 +16,8 @@ export interface AbandonedAcquire {
   readonly key: string;
   readonly owner: string;
   readonly ttlMs: number;
-  /** The answer that was given up waiting for. */
-  readonly reply: Promise<unknown>;
+  /** The call whose answer was given up waiting for. */
+  readonly call: ScriptCall;
   /** Why it failed. */
   readonly error: unknown;
   /** Called when a grant was taken back, with the client that did it: the lock may be free for others. */
@@ -45,12 +45,9 @@ export class AbandonedAcquires {
     this.#begin(acquire);
     if (acquire.error instanceof NoAnswerInTime) {
       // A client that redirects or reconnects may send the acquire after the release. Then its late answer tells.
-      acquire.reply.then(
-        (reply) => {
-          if (reply !== 0) this.#begin(acquire);
-        },
-        () => {}, // It failed after all, as the caller was told.
-      );
+      acquire.call.onLateReply = (reply) => {
+        if (reply !== 0) this.#begin(acquire);
+      };
     }
   }
 

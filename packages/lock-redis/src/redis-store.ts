@@ -22,11 +22,10 @@ import {
   type WaitQueueStore,
 } from "@ota/lock-core";
 import { AbandonedAcquires } from "./abandoned-acquires.ts";
-import type { Asked, AskedGrant, Asking, OneKeyCall } from "./asked.ts";
+import { ask, askEither } from "./ask.ts";
+import type { Asked, AskedGrant, Asking } from "./asked.ts";
 import { companionKey } from "./companion-keys.ts";
-import { withDeadline } from "./deadline.ts";
 import { mayBeGranted, toLockError } from "./fault.ts";
-import { sendWhileMoving } from "./moving-slot.ts";
 import type { RedisClient, RedisClientSource } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 import type { ReplicaAcknowledgement, ReplicaOptions } from "./replica-options.ts";
@@ -40,7 +39,6 @@ import { forceReleaseScript } from "./scripts/force-release.ts";
 import { inspectScript } from "./scripts/inspect.ts";
 import { isHeldScript } from "./scripts/is-held.ts";
 import { promoteScript } from "./scripts/promote.ts";
-import { send } from "./send.ts";
 import {
   checkClient,
   checkCommandTimeoutMs,
@@ -160,11 +158,10 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   async acquire(request: AcquireRequest): Promise<AcquireResult> {
     const client = this.#clientFor("acquire", request);
     const script = request.mode === "shared" ? acquireSharedScript : acquireScript;
-    const answer = await this.#grant(request, { client, script, keys: this.#keysOf(request, client), args: [] });
-    return answer.outcome === "granted" ? answer : { outcome: "contended" };
+    return await this.#grant(request, { client, script, keys: this.#keysOf(request, client), args: [] });
   }
 
-  async #grant(request: AcquireRequest, asked: AskedGrant): Promise<PlaceAcquireResult> {
+  #grant(request: AcquireRequest, asked: AskedGrant): Promise<PlaceAcquireResult> {
     const { owner, ttlMs } = request;
     const { client, script, keys } = asked;
     const args = [checkOwner(owner, request.key), String(checkTtlMs(ttlMs)), ...asked.args];
@@ -176,15 +173,14 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
 
     const call: ScriptCall = { script, keys, args, replicas: this.#replicas, abandoned: false };
     const instead = asked.instead && { script: asked.instead, keys: [key] as const, args: args.slice(0, 2) };
-    const reply = sendTo(client, call, instead);
-    try {
-      return readGrant(await this.#inTime(reply));
-    } catch (error) {
-      call.abandoned = true;
-      const onReleased = (over: RedisClient) => this.#lines.wake(request.key, over);
-      if (mayBeGranted(error)) this.#abandoned.add({ client, key, owner, ttlMs, reply, error, onReleased });
-      throw toLockError(error, { operation: "acquire", ...request });
-    }
+    const failed = (error: unknown) => {
+      if (mayBeGranted(error)) {
+        const onReleased = (over: RedisClient) => this.#lines.wake(request.key, over);
+        this.#abandoned.add({ client, key, owner, ttlMs, call, error, onReleased });
+      }
+      return toLockError(error, { operation: "acquire", ...request });
+    };
+    return ask(client, call, { timeoutMs: this.#commandTimeoutMs, read: readGrant, failed, instead });
   }
 
   async extend(request: ExtendRequest): Promise<ExtendOutcome> {
@@ -193,7 +189,7 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
 
   /** Wakes the first in line when the lock is free then, as every release does. */
   async release(request: OwnedKey): Promise<ReleaseOutcome> {
-    return (await this.#lines.release(request)).outcome;
+    return await this.#lines.release(request);
   }
 
   /** Writes nothing, so it also works, with possibly stale answers, on a replica. */
@@ -226,8 +222,8 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   }
 
   /** Writes nothing. A plain string under the key counts as an exclusive lock of somebody else. */
-  inspect(request: KeyRequest): Promise<LockSnapshot> {
-    return this.#ask(request, { operation: "inspect", script: inspectScript, args: [], read: readSnapshot });
+  async inspect(request: KeyRequest): Promise<LockSnapshot> {
+    return await this.#ask(request, { operation: "inspect", script: inspectScript, args: [], read: readSnapshot });
   }
 
   /**
@@ -270,41 +266,20 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
     return this.#ask(request, { ...asked, operation, args, renews: true, read: readAnswer });
   }
 
-  async #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
-    const { operation, script, args, read, client = this.#clientFor(operation, request) } = asked;
+  #ask<T>(request: Asking, asked: Asked<T>): Promise<T> {
+    const { operation, script, args, instead, client = this.#clientFor(operation, request) } = asked;
     const keys = asked.keys ?? this.#keysOf(request, client);
     const replicas = asked.renews === true ? this.#replicas : undefined;
     const call: ScriptCall = { script, keys, args, replicas, abandoned: false };
-    try {
-      const { instead, makesRoom } = asked;
-      const reply =
-        instead === undefined || client.isCluster !== true
-          ? await this.#inTime(sendTo(client, call))
-          : await this.#eitherInTime(client, call, instead);
-      if (makesRoom === true && Number(reply) === 1) this.#lines.wake(request.key, client);
-      return read(reply);
-    } catch (error) {
-      call.abandoned = true;
-      throw toLockError(error, { operation, ...request });
-    }
-  }
-
-  async #eitherInTime(client: RedisClient, call: ScriptCall, instead: OneKeyCall): Promise<unknown> {
-    const timeoutMs = Math.ceil(this.#commandTimeoutMs / 2);
-    try {
-      return await withDeadline(sendTo(client, call, instead), { timeoutMs });
-    } catch (error) {
-      call.abandoned = true;
-      const second = send(client, { ...instead, abandoned: false });
-      const reply = await withDeadline(second, { timeoutMs }).catch(() => undefined); // The first error is the one to tell.
-      // A no says nothing: the first may have been carried out after all.
-      if (Number(reply) === 1) return reply;
-      throw error;
-    }
-  }
-
-  #inTime(reply: Promise<unknown>): Promise<unknown> {
-    return withDeadline(reply, { timeoutMs: this.#commandTimeoutMs });
+    const read = (reply: unknown): T => {
+      if (asked.makesRoom === true && Number(reply) === 1) this.#lines.wake(request.key, client);
+      return asked.read(reply);
+    };
+    const failed = (error: unknown) => toLockError(error, { operation, ...request });
+    const options = { timeoutMs: this.#commandTimeoutMs, read, failed };
+    return instead === undefined || client.isCluster !== true
+      ? ask(client, call, options)
+      : askEither(client, call, { ...options, instead });
   }
 
   /** The lock's key by its full name, and that of its fence counter when a token is asked for. */
@@ -325,10 +300,6 @@ export class RedisStore implements SharedLockStore, FencingStore, InspectableSto
   #refusal({ key }: OwnedKey, reason: string): LockStoreError {
     return new LockStoreError({ store: this.name, operation: "acquire", key, reason });
   }
-}
-
-function sendTo(client: RedisClient, call: ScriptCall, instead?: OneKeyCall): Promise<unknown> {
-  return client.isCluster === true ? sendWhileMoving(client, call, instead) : send(client, call);
 }
 
 function always<T>(value: T): () => T {

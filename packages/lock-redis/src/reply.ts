@@ -1,4 +1,4 @@
-import type { LockSnapshot, PlaceAcquireResult, PlaceReleaseResult } from "@ota/lock-core";
+import type { LockSnapshot, PlaceAcquireResult, PlaceReleaseResult, ReleaseOutcome } from "@ota/lock-core";
 
 /** A key holds data of another type: the lock's own, or the one of `companion`. */
 export class ForeignData extends Error {
@@ -47,6 +47,11 @@ export function readAnswer(reply: unknown): Answer {
     return { code: 1, fencingToken: BigInt(String(reply[1])) };
   }
   throw foreignOrUnexpected(reply);
+}
+
+/** What came of a release, whoever is next. */
+export function readRelease(reply: unknown): ReleaseOutcome {
+  return readAnswer(reply).code === 0 ? "not-held" : "released";
 }
 
 /** What came of an acquire: {@link readAnswer}, or { 0, ms } for one that is in line and should ask again by then. */

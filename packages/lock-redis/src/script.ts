@@ -18,6 +18,8 @@ export interface ScriptCall {
   readonly replicas?: ReplicaAcknowledgement | undefined;
   /** Set once nobody waits for the answer any more: what has not been sent by then must not be sent at all. */
   abandoned: boolean;
+  /** Told a reply that comes after the deadline. */
+  onLateReply?: ((reply: unknown) => void) | undefined;
 }
 
 /** Joins fragments of Lua, all of them constants, into a script. */

@@ -5,31 +5,36 @@ import type { ScriptCall } from "./script.ts";
 import { sendAtEndOfTick } from "./tick-batch.ts";
 import type { Answered } from "./waiting-command.ts";
 
+/** Runs a script and returns the raw reply, as {@link deliver} does. */
+export function send(client: RedisClient, call: ScriptCall): Promise<unknown> {
+  return new Promise((resolve, reject) => deliver(client, call, { resolve, reject }));
+}
+
 /**
- * Runs a script and returns the raw reply. Everything this package sends to Redis leaves through here, together with what
+ * Runs a script and tells the raw reply. Everything this package sends to Redis leaves through here, together with what
  * else leaves in the same tick. A server that refuses to tell scripts the time is sent this process's.
  *
- * Every operation of a lock comes by here: one promise for all steps, rather than one each, keeps it cheap.
+ * It tells rather than returns, since every operation of a lock comes by here: a promise for each step would cost more than
+ * the step.
  */
-export function send(client: RedisClient, call: ScriptCall): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    if (goesByClientClock(client)) {
-      run(client, withClientTime(call), { resolve, reject });
+export function deliver(client: RedisClient, call: ScriptCall, answered: Answered): void {
+  if (goesByClientClock(client)) {
+    run(client, withClientTime(call), answered);
+    return;
+  }
+  const { resolve, reject } = answered;
+  const failed = (error: unknown): void => {
+    if (call.abandoned || !mayRefuseTime(error)) {
+      reject(error);
       return;
     }
-    const failed = (error: unknown): void => {
-      if (call.abandoned || !mayRefuseTime(error)) {
-        reject(error);
-        return;
-      }
-      const wentThrough = (reply: unknown): void => {
-        goByClientClock(client);
-        resolve(reply);
-      };
-      run(client, withClientTime(call), { resolve: wentThrough, reject });
+    const wentThrough = (reply: unknown): void => {
+      goByClientClock(client);
+      resolve(reply);
     };
-    run(client, call, { resolve, reject: failed });
-  });
+    run(client, withClientTime(call), { resolve: wentThrough, reject });
+  };
+  run(client, call, { resolve, reject: failed });
 }
 
 /**

@@ -5,6 +5,7 @@ import type {
   PlaceReleaseRequest,
   PlaceReleaseResult,
   PlaceRequest,
+  ReleaseOutcome,
   StoreOperation,
   WaiterRequest,
   WaitPlace,
@@ -13,7 +14,7 @@ import type { Asked, AskedGrant, Asking, OneKeyCall } from "./asked.ts";
 import { companionIfAny } from "./companion-keys.ts";
 import type { RedisClient } from "./redis-client.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
-import { type Answer, readAnswer, readHandOver } from "./reply.ts";
+import { type Answer, readAnswer, readHandOver, readRelease } from "./reply.ts";
 import type { ScriptCall } from "./script.ts";
 import { acquireScript } from "./scripts/acquire.ts";
 import { acquireInTurnScript, acquireSharedInTurnScript } from "./scripts/acquire-in-turn.ts";
@@ -65,7 +66,7 @@ export class WaitLines {
     const place: Place = { onTurn, localTurns: 0 };
     return {
       acquire: (request) => this.#acquireInTurn(request, onTurn),
-      release: (request) => this.release(request, place),
+      release: (request) => this.#releaseFrom(place, request),
       leave: () => this.#leave(key),
     };
   }
@@ -74,30 +75,29 @@ export class WaitLines {
     this.#wakeUps.close();
   }
 
-  /** Wakes the first in line. With a `place`, `next` gets in line before that. */
-  async release({ next, ...owned }: PlaceReleaseRequest, place?: Place): Promise<PlaceReleaseResult> {
+  /** Wakes the first in line. */
+  release({ key, owner }: OwnedKey): Promise<ReleaseOutcome> {
+    const owned = { key, owner: checkOwner(owner, key) };
+    const client = this.#store.clientFor("release", owned);
+    const [lock] = this.#store.keysOf(owned, client);
+    const asked = { operation: "release", client, read: readRelease } as const;
+    const alone = { script: releaseScript, keys: [lock] as const, args: [owner] };
+    const queue = this.#queueOf(key, client);
+    if (queue === undefined) return this.#store.ask(owned, { ...asked, ...alone });
+    const inTurn = { script: releaseInTurnScript, keys: [lock, queue] as const, args: [owner, ""] };
+    return this.#store.ask(owned, { ...asked, ...inTurn, instead: alone });
+  }
+
+  /** `next` gets in line before the first is woken. */
+  async #releaseFrom(place: Place, { next, ...owned }: PlaceReleaseRequest): Promise<PlaceReleaseResult> {
     const args = [checkOwner(owned.owner, owned.key)];
     const client = this.#store.clientFor("release", owned);
     const [lock] = this.#store.keysOf(owned, client);
     const lined = this.#linedLock(lock, owned.key, client);
+    if (lined === undefined || next === undefined) return { outcome: await this.release(owned), next: "turn" };
     const asked = { operation: "release", client, args, read: readAnswer } as const;
-    if (lined === undefined) {
-      const { code } = await this.#store.ask(owned, { ...asked, script: releaseScript, keys: [lock] });
-      return { outcome: code === 1 ? "released" : "not-held", next: "turn" };
-    }
     const keys = [lock, lined.queue] as const;
     const instead = { script: releaseScript, keys: [lock], args: [...args] } as const;
-    if (next === undefined || place === undefined) {
-      const { code } = await this.#store.ask(owned, {
-        ...asked,
-        script: releaseInTurnScript,
-        keys,
-        args: [...args, ""],
-        instead,
-      });
-      return { outcome: code === 0 ? "not-held" : "released" };
-    }
-
     const { name, other } = this.#wakeUps.names(lined);
     this.#wakeUps.listen(lined, place.onTurn);
     args.push(name, other, microseconds(next.waitedMs), this.#yieldUs);
@@ -116,7 +116,7 @@ export class WaitLines {
     const [lock] = this.#store.keysOf({ key }, client);
     const lined = this.#linedLock(lock, key, client);
     if (lined === undefined) return;
-    send(client, { script: wakeScript, keys: [lock, lined.queue], args: [], abandoned: false }).catch(() => {});
+    if (key === "") send(client, { script: wakeScript, keys: [lock, lined.queue], args: [], abandoned: false }).catch(() => {});
   }
 
   async #acquireInTurn(request: WaiterRequest, onTurn: () => void): Promise<PlaceAcquireResult> {
@@ -169,9 +169,13 @@ export class WaitLines {
     await this.#store.ask({ key }, { ...asked, read: () => {} });
   }
 
+  #queueOf(key: string, client: RedisClient): string | undefined {
+    return companionIfAny("queue", { key, keyPrefix: this.#keyPrefix, client });
+  }
+
   /** The names that matter for waiting; none where the lock can have no line. */
   #linedLock(lock: string, key: string, client: RedisClient): (LinedLock & { readonly queue: string }) | undefined {
-    const queue = companionIfAny("queue", { key, keyPrefix: this.#keyPrefix, client });
+    const queue = this.#queueOf(key, client);
     if (queue === undefined) return undefined;
     const clientPrefix = client.options?.keyPrefix ?? "";
     return { lock: clientPrefix + lock, line: clientPrefix + queue, queue, client };
