@@ -1,16 +1,20 @@
 export { type Actor, type AuditEntry, type AuditFilter, listAudit } from "./audit.ts";
 export { type Artifact, type ArtifactFacts, findArtifact, findArtifactForDevice } from "./catalog/artifacts.ts";
+export { deleteFirmware } from "./catalog/delete-firmware.ts";
+export { type Firmware, getFirmware, listFirmware } from "./catalog/firmware.ts";
+export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";
 export {
+  type ArtifactPlace,
   checkNewFirmware,
-  type Firmware,
-  getFirmware,
-  listFirmware,
   type NewFirmware,
   registerFirmware,
-} from "./catalog/firmware.ts";
-export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";
+} from "./catalog/register-firmware.ts";
 export { DEFAULT_CHANNEL, releaseFirmware, withdrawFirmware } from "./catalog/release.ts";
 export type { Rollout } from "./catalog/rollouts.ts";
+export { signFirmware } from "./catalog/sign-firmware.ts";
+export { firmwareManifest, type ManifestFacts } from "./catalog/signatures.ts";
+export { removeSigningKey, setSigningKey } from "./catalog/signing-key.ts";
+export { deleteUnreferencedArtifact, hasStoredArtifacts, unreferencedArtifacts } from "./catalog/stored-artifacts.ts";
 export type { CheckAnswer, NoneAnswer, OfferedAttempt, OfferedFirmware, UpdateAnswer } from "./check/answer.ts";
 export type { CheckEvent, CheckObserver, HowAnswered } from "./check/events.ts";
 export type { ReportedFacts } from "./check/reported.ts";
@@ -22,6 +26,7 @@ export {
   type UpdateChecksSettings,
 } from "./check/update-checks.ts";
 export { type Database, migrationsFolder } from "./database.ts";
+export type { DeviceCredentials } from "./devices/credentials.ts";
 export {
   type Device,
   type DeviceWithToken,

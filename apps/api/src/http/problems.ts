@@ -35,9 +35,16 @@ export const PROBLEMS = {
   INVALID_CURSOR: { status: 422, title: "The cursor is not valid" },
   INVALID_FIELD: { status: 422, title: "A field is not valid" },
   DEVICE_TOKEN_INVALID: { status: 401, title: "The device token is not valid" },
+  GATEWAY_TOKEN_INVALID: { status: 401, title: "The gateway token is not valid" },
+  GATEWAY_TOKEN_REFUSED: { status: 403, title: "The device has a token of its own" },
   OPERATOR_KEY_INVALID: { status: 401, title: "The operator key is not valid" },
+  SIGNATURE_INVALID: { status: 422, title: "The signature does not fit the firmware" },
+  SIGNATURE_REQUIRED: { status: 409, title: "The product's firmware must be signed by its key" },
+  ARTIFACT_WITHDRAWN: { status: 410, title: "The firmware has been withdrawn" },
   ATTEMPT_CLOSED: { status: 409, title: "The attempt is closed" },
   LAST_OPERATOR_KEY: { status: 409, title: "The last operator key cannot be revoked" },
+  // What the limits answer.
+  RATE_LIMITED: { status: 429, title: "Too many requests" },
   SERVICE_BUSY: { status: 503, title: "The service is busy" },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>;
 

@@ -1,15 +1,13 @@
 import { and, desc, eq, lt } from "drizzle-orm";
-import { type Actor, recordAudit } from "../audit.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
-import { invalidField, requireOneOf, requireText } from "../fields.ts";
+import { requireOneOf } from "../fields.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
-import { isPublicId, newPublicId } from "../public-id.ts";
+import { isPublicId } from "../public-id.ts";
 import { firmware, products } from "../schema/index.ts";
-import { requireVersion } from "../versions/version.ts";
 import { FIRMWARE_STATES, type FirmwareState } from "../vocabulary.ts";
-import { type ArtifactFacts, requireArtifactFacts } from "./artifacts.ts";
-import { findProduct } from "./products.ts";
+import type { ArtifactFacts } from "./artifacts.ts";
+import { findProduct, lockCatalog } from "./products.ts";
 import { type Rollout, rolloutsOf } from "./rollouts.ts";
 
 /** A version of a product's software. */
@@ -26,76 +24,15 @@ export interface Firmware {
   /** The least version that a device must run before it may take this one. */
   readonly requiresVersion: string | null;
   readonly artifact: ArtifactFacts;
+  /** Where the file lies on another host, which devices are sent to; `null`: it is stored here. */
+  readonly sourceUrl: string | null;
+  /** The Ed25519 signature over its manifest, as base64; `null`: it is not signed. */
+  readonly signature: string | null;
   /** Its offers, newest first. */
   readonly rollouts: readonly Rollout[];
   readonly createdAt: Date;
   readonly releasedAt: Date | null;
   readonly withdrawnAt: Date | null;
-}
-
-/** What an operator says about a firmware; all else is measured. */
-export interface NewFirmware {
-  /** The product's name. */
-  readonly product: string;
-  readonly version: string;
-  /** @default any hardware */
-  readonly hardwareRevisions?: readonly string[] | undefined;
-  /** @default none */
-  readonly requiresVersion?: string | undefined;
-}
-
-/** More kinds of hardware than any one image fits. */
-const MAX_HARDWARE_REVISIONS = 64;
-
-/**
- * Registers a firmware as a draft, which is offered to nobody. A version is taken for ever, in all its spellings; of
- * parallel calls with one version exactly one succeeds.
- * Throws NOT_FOUND, INVALID_FIELD, INVALID_VERSION, or ALREADY_EXISTS with the id of the firmware that has the version.
- */
-export async function registerFirmware(
-  db: Database,
-  input: NewFirmware & { readonly actor: Actor; readonly artifact: ArtifactFacts },
-): Promise<Firmware> {
-  requireArtifactFacts(input.artifact);
-  const facts = requireFacts(input);
-  const { version, hardwareRevisions, requiresVersion } = facts;
-
-  return db.transaction(async (tx) => {
-    const { product, canonicalVersion } = await requireVersions(tx, facts);
-    const { sizeBytes, sha256, sha1, md5, fileName, contentType } = input.artifact;
-    const [row] = await tx
-      .insert(firmware)
-      .values({
-        ...{ publicId: newPublicId(), productId: product.id, version, canonicalVersion, hardwareRevisions },
-        ...{ requiresVersion, sizeBytes, sha256, sha1, md5, fileName, contentType },
-      })
-      .onConflictDoNothing()
-      .returning();
-    if (row === undefined) {
-      // The insert has waited for the other one's commit, so that this statement sees its row.
-      const taken = await findVersion(tx, { productId: product.id, canonicalVersion });
-      throw taken === undefined
-        ? new Error("A firmware was there and is gone: somebody deletes them.")
-        : versionTaken(taken);
-    }
-    await recordAudit(tx, {
-      actor: input.actor,
-      action: "firmware.register",
-      subjectId: row.publicId,
-      after: { product: product.name, version, hardwareRevisions, requiresVersion, sizeBytes, sha256, fileName },
-    });
-    return toFirmware({ firmware: row, product: product.name, rollouts: [] });
-  });
-}
-
-/**
- * Throws what `registerFirmware` would throw at this moment, whatever the artifact: so that a large upload can be refused
- * before its bytes are sent. It reserves nothing.
- */
-export async function checkNewFirmware(db: Database, input: NewFirmware): Promise<void> {
-  const { product, canonicalVersion } = await requireVersions(db, requireFacts(input));
-  const taken = await findVersion(db, { productId: product.id, canonicalVersion });
-  if (taken !== undefined) throw versionTaken(taken);
 }
 
 /** Reads a firmware. Throws NOT_FOUND. */
@@ -152,6 +89,13 @@ export async function findFirmware(
   return rows[0];
 }
 
+/** Reads a firmware under its product's lock: its state cannot change any more until the transaction ends. */
+export async function lockFirmware(tx: Database, firmwareId: string): ReturnType<typeof findFirmware> {
+  const unlocked = await findFirmware(tx, firmwareId);
+  await lockCatalog(tx, unlocked.firmware.productId);
+  return findFirmware(tx, firmwareId);
+}
+
 /** Makes the public view of a firmware's row. */
 export function toFirmware(found: {
   readonly firmware: typeof firmware.$inferSelect;
@@ -167,57 +111,11 @@ export function toFirmware(found: {
     hardwareRevisions: row.hardwareRevisions,
     requiresVersion: row.requiresVersion,
     artifact: { sizeBytes, sha256, sha1, md5, fileName, contentType },
+    sourceUrl: row.sourceUrl,
+    signature: row.signature?.toString("base64") ?? null,
     rollouts: found.rollouts ?? [],
     createdAt: row.createdAt,
     releasedAt: row.releasedAt,
     withdrawnAt: row.withdrawnAt,
   };
-}
-
-/** Checks what needs no database, and puts it into the form in which it is kept. */
-function requireFacts(input: NewFirmware) {
-  const hardwareRevisions = [...new Set(input.hardwareRevisions ?? [])];
-  if (hardwareRevisions.length > MAX_HARDWARE_REVISIONS) {
-    invalidField("hardwareRevisions", `at most ${MAX_HARDWARE_REVISIONS} hardware revisions`);
-  }
-  for (const revision of hardwareRevisions) requireText("hardwareRevisions", revision);
-  const version = input.version.trim();
-  const requiresVersion = input.requiresVersion?.trim() ?? null;
-  requireText("version", version);
-  if (requiresVersion !== null) requireText("requiresVersion", requiresVersion);
-  return { product: input.product, version, hardwareRevisions, requiresVersion };
-}
-
-/** Checks the versions by the product's scheme. */
-async function requireVersions(db: Database, facts: ReturnType<typeof requireFacts>) {
-  const { version, requiresVersion } = facts;
-  const product = await findProduct(db, facts.product);
-  const canonicalVersion = requireVersion(product.versionScheme, version).canonical;
-  if (requiresVersion !== null) requireVersion(product.versionScheme, requiresVersion);
-  return { product, canonicalVersion };
-}
-
-interface TakenVersion {
-  readonly id: string;
-  readonly version: string;
-}
-
-async function findVersion(
-  db: Database,
-  wanted: { readonly productId: bigint; readonly canonicalVersion: string },
-): Promise<TakenVersion | undefined> {
-  const [taken] = await db
-    .select({ id: firmware.publicId, version: firmware.version })
-    .from(firmware)
-    .where(and(eq(firmware.productId, wanted.productId), eq(firmware.canonicalVersion, wanted.canonicalVersion)));
-  return taken;
-}
-
-function versionTaken(taken: TakenVersion): OtaError {
-  return new OtaError(
-    "ALREADY_EXISTS",
-    `The product has a firmware of version ${taken.version} already. A version is never used twice: ` +
-      "register this one under a new version.",
-    { details: { firmwareId: taken.id } },
-  );
 }

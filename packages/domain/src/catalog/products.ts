@@ -14,6 +14,8 @@ export interface Product {
   readonly versionScheme: VersionScheme;
   readonly confirmBy: ConfirmBy;
   readonly pollIntervalSeconds: number;
+  /** The raw Ed25519 public key by which its firmware is signed, as base64; `null`: unsigned firmware is released too. */
+  readonly signingPublicKey: string | null;
   /** Grows with every change of what the product's devices can be offered. */
   readonly catalogRevision: bigint;
   readonly createdAt: Date;
@@ -105,7 +107,9 @@ export async function incrementCatalogRevision(tx: Database, productId: bigint):
     .where(eq(products.id, productId));
 }
 
-function toProduct(row: typeof products.$inferSelect): Product {
+/** Makes the public view of a product's row. */
+export function toProduct(row: typeof products.$inferSelect): Product {
   const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = row;
-  return { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt };
+  const signingPublicKey = row.signingPublicKey?.toString("base64") ?? null;
+  return { name, versionScheme, confirmBy, pollIntervalSeconds, signingPublicKey, catalogRevision, createdAt };
 }

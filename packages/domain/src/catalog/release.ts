@@ -4,10 +4,10 @@ import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { invalidField, requireChannel, requireInteger } from "../fields.ts";
 import { newPublicId } from "../public-id.ts";
-import { firmware, rollouts } from "../schema/index.ts";
+import { firmware, type products, rollouts } from "../schema/index.ts";
 import type { RolloutState } from "../vocabulary.ts";
-import { type Firmware, findFirmware, getFirmware } from "./firmware.ts";
-import { incrementCatalogRevision, lockCatalog } from "./products.ts";
+import { type Firmware, getFirmware, lockFirmware } from "./firmware.ts";
+import { findProduct, incrementCatalogRevision } from "./products.ts";
 
 /** The channel of devices and releases that name none. */
 export const DEFAULT_CHANNEL = "stable";
@@ -28,8 +28,8 @@ interface Offer {
 /**
  * Releases a firmware and offers it to all devices of a channel, at once. Releasing it again for another channel offers it
  * there too; asking again for what is so already changes nothing, so that a request whose answer was lost can be repeated.
- * Throws NOT_FOUND, INVALID_FIELD, INVALID_STATE where it is withdrawn, or ALREADY_EXISTS where the channel is offered it
- * on other terms.
+ * Throws NOT_FOUND, INVALID_FIELD, INVALID_STATE where it is withdrawn, SIGNATURE_REQUIRED where it is not signed with the
+ * key that the product has, or ALREADY_EXISTS where the channel is offered it on other terms.
  */
 export async function releaseFirmware(
   db: Database,
@@ -48,7 +48,7 @@ export async function releaseFirmware(
 ): Promise<Firmware> {
   const offer = requireOffer(input);
   return db.transaction(async (tx) => {
-    const row = await lockFirmware(tx, input.firmwareId);
+    const { firmware: row, product } = await lockFirmware(tx, input.firmwareId);
     if (row.state === "withdrawn") {
       throw new OtaError("INVALID_STATE", "A withdrawn firmware cannot be released. Register it under a new version.", {
         details: { state: row.state },
@@ -58,6 +58,7 @@ export async function releaseFirmware(
     if (row.state === "released" && !started) return getFirmware(tx, input);
 
     if (row.state === "draft") {
+      requireSigned(row, await findProduct(tx, product));
       await tx.update(firmware).set({ state: "released", releasedAt: sql`now()` }).where(eq(firmware.id, row.id));
     }
     if (started) {
@@ -91,7 +92,7 @@ export async function withdrawFirmware(
   input: { readonly actor: Actor; readonly firmwareId: string },
 ): Promise<Firmware> {
   return db.transaction(async (tx) => {
-    const row = await lockFirmware(tx, input.firmwareId);
+    const { firmware: row } = await lockFirmware(tx, input.firmwareId);
     if (row.state === "withdrawn") return getFirmware(tx, input);
     if (row.state === "draft") {
       throw new OtaError("INVALID_STATE", "A draft is offered to nobody: there is nothing to withdraw.", {
@@ -139,11 +140,20 @@ function requireOffer(
   return offer;
 }
 
-/** Reads a firmware under its product's lock: its state cannot change any more until the transaction ends. */
-async function lockFirmware(tx: Database, firmwareId: string): Promise<typeof firmware.$inferSelect> {
-  const unlocked = await findFirmware(tx, firmwareId);
-  await lockCatalog(tx, unlocked.firmware.productId);
-  return (await findFirmware(tx, firmwareId)).firmware;
+/**
+ * A product that has a key releases only what is signed with that very key. The signature was verified when it was added,
+ * and what it covers never changes.
+ */
+function requireSigned(row: typeof firmware.$inferSelect, product: typeof products.$inferSelect): void {
+  const key = product.signingPublicKey;
+  if (key === null || row.signatureKey?.equals(key)) return;
+  throw new OtaError(
+    "SIGNATURE_REQUIRED",
+    row.signatureKey === null
+      ? "The product has a signing key, and this firmware is not signed. Add its signature first."
+      : "This firmware is signed with a key that the product no longer has. Sign it with the present one first.",
+    { details: { product: product.name, signingPublicKey: key.toString("base64") } },
+  );
 }
 
 /** Whether the channel is offered the firmware on these terms. Throws ALREADY_EXISTS where the terms differ. */
