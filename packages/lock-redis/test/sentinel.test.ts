@@ -2,28 +2,23 @@ import { LockFactory, LockStoreError } from "@ota/lock-core";
 import { hasRedis, type RedisSentinel, startRedisSentinel } from "@ota/testkit";
 import * as six from "ioredis";
 import * as five from "ioredis-5";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { RedisStore } from "../src/index.ts";
 import { newOwner, until } from "./support.ts";
 
 const TTL_MS = 60_000;
 
-describe.skipIf(!hasRedis)("RedisStore over Sentinel", () => {
-  let group: RedisSentinel;
+// At once, as each waits for the most part: for its servers to know each other, and for a failover.
+describe.skipIf(!hasRedis).concurrent("RedisStore over Sentinel", () => {
   const clients: { disconnect(): void }[] = [];
-
-  beforeEach(async () => {
-    group = await startRedisSentinel();
-  });
-  afterEach(async () => {
+  afterAll(() => {
     for (const client of clients.splice(0)) client.disconnect();
-    await group.stop();
   });
 
-  function newStore(library: typeof six | typeof five, options = {}): RedisStore {
+  function newStore(group: RedisSentinel, library: typeof six | typeof five = six): RedisStore {
     const sentinels = group.sentinels.map(({ host, port }) => ({ host, port }));
     const retrying = { retryStrategy: () => 50, sentinelRetryStrategy: () => 50, sentinelReconnectStrategy: () => 50 };
-    const client = new (library.Redis as typeof six.Redis)({ sentinels, name: group.name, ...retrying, ...options });
+    const client = new (library.Redis as typeof six.Redis)({ sentinels, name: group.name, ...retrying });
     client.on("error", () => {});
     clients.push(client);
     return new RedisStore(client);
@@ -35,8 +30,9 @@ describe.skipIf(!hasRedis)("RedisStore over Sentinel", () => {
   ] as const)(
     "of %s: when the master dies, locks are errors until the replica is promoted, then work",
     async (_name, library) => {
-      const store = newStore(library);
-      const rival = newStore(library);
+      await using group = await startRedisSentinel();
+      const store = newStore(group, library);
+      const rival = newStore(group, library);
       const held = { key: "held", owner: newOwner(), ttlMs: TTL_MS };
       await store.acquire({ ...held, fencing: true });
       const token = (await store.acquire({ ...held, fencing: true })) as { fencingToken: bigint };
@@ -59,7 +55,8 @@ describe.skipIf(!hasRedis)("RedisStore over Sentinel", () => {
   );
 
   it("a lease that the replica never saw is gone after the failover, which its holder is told; fencing goes on", async () => {
-    const store = newStore(six);
+    await using group = await startRedisSentinel();
+    const store = newStore(group);
     const locks = new LockFactory(store, { ttlMs: TTL_MS, fencing: true, logger: silent });
     const lock = locks.createLock("unseen");
     await (await lock.acquire()).release();
@@ -71,7 +68,7 @@ describe.skipIf(!hasRedis)("RedisStore over Sentinel", () => {
     group.replica.resume();
     await group.untilMasterIs(group.replica);
 
-    const other = new LockFactory(newStore(six), { ttlMs: TTL_MS, fencing: true, logger: silent });
+    const other = new LockFactory(newStore(group), { ttlMs: TTL_MS, fencing: true, logger: silent });
     const second = await other.createLock("unseen").acquire();
     expect(lease.isExpired()).toBe(false); // Two owners: what asynchronous replication cannot rule out.
     expect(second.fencingToken).toBeGreaterThan(lease.fencingToken as bigint); // A guarded write tells them apart.
