@@ -55,12 +55,12 @@ export const artifactRoutes: readonly RouteDefinition[] = [
       304: { description: "The client has it already" },
     },
     problems: ["NOT_FOUND", "SIGNED_URL_INVALID", "RANGE_NOT_SATISFIABLE", "ARTIFACT_MISSING"],
-    async handler({ params, query, tokenHash, raw, log }, services) {
+    async handler({ params, query, credentials, raw, log }, services) {
       const { firmwareId } = params;
       const artifact =
-        tokenHash === undefined
+        credentials === undefined
           ? await artifactOfSignedUrl({ firmwareId, ...query }, services)
-          : await findArtifactForDevice(services.db, { tokenHash, firmwareId });
+          : await findArtifactForDevice(services.db, { ...credentials, firmwareId });
       return sendArtifact(artifact, { store: services.artifacts, request: raw, log });
     },
   }),

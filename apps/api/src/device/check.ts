@@ -78,9 +78,10 @@ export const checkRoute: RouteDefinition = defineRoute({
   auth: "device",
   request: { body: { kind: "json", schema: checkSchema, optional: true } },
   responses: { 200: { description: "The decision", body: answerSchema } },
-  problems: ["SERVICE_BUSY"],
-  async handler({ tokenHash, body, note, raw }, services) {
-    const answer = await services.checks.checkForUpdate({ tokenHash, reported: body });
+  problems: [],
+  refusable: true,
+  async handler({ credentials, body, note, raw }, services) {
+    const answer = await services.checks.checkForUpdate({ ...credentials, reported: body });
     note(factsOf(answer));
     return { status: 200, body: answerView(answer, (id) => services.artifactUrls.sign(id, services.publicUrlOf(raw))) };
   },

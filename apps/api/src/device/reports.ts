@@ -52,9 +52,9 @@ export const reportRoute: RouteDefinition = defineRoute({
   },
   responses: { 200: { description: "Recorded", body: recordedSchema } },
   problems: ["NOT_FOUND", "ATTEMPT_CLOSED", "SERVICE_BUSY"],
-  async handler({ tokenHash, params, body, note }, { checks }) {
+  async handler({ credentials, params, body, note }, { checks }) {
     const { attemptId } = params;
-    const recorded = await checks.recordReport({ tokenHash, attemptId, report: body });
+    const recorded = await checks.recordReport({ ...credentials, attemptId, report: body });
     note({ attemptId, reported: body.state, effect: recorded.effect });
     return { status: 200, body: recorded };
   },

@@ -52,8 +52,13 @@ function ofDomain(error: OtaError): HttpProblem {
   });
 }
 
+const UNAUTHORIZED: ReadonlySet<OtaErrorCode> = new Set([
+  "DEVICE_TOKEN_INVALID",
+  "GATEWAY_TOKEN_INVALID",
+  "OPERATOR_KEY_INVALID",
+]);
+
 function headersOf(error: OtaError): Readonly<Record<string, string>> {
   if (error instanceof ServiceBusyError) return { "Retry-After": String(error.retryAfterSeconds) };
-  const unauthorized = error.code === "DEVICE_TOKEN_INVALID" || error.code === "OPERATOR_KEY_INVALID";
-  return unauthorized ? { "WWW-Authenticate": 'Bearer error="invalid_token"' } : {};
+  return UNAUTHORIZED.has(error.code) ? { "WWW-Authenticate": 'Bearer error="invalid_token"' } : {};
 }

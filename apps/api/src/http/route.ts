@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Actor } from "@ota/domain";
+import type { Actor, DeviceCredentials } from "@ota/domain";
 import type { Logger } from "pino";
 import type { z } from "zod";
 import type { Services } from "../services.ts";
@@ -12,7 +12,8 @@ export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * Who may call a route, and what its handler is told about the caller.
  *
  * - `none`: everybody.
- * - `device`: a device token as Bearer. The handler gets its hash; the domain says whether a device has it.
+ * - `device`: a device token as Bearer, or a gateway's with the device's serial in {@link SERIAL_HEADER}. The handler gets
+ *   the token's hash and the serial; the domain says whether they are a device's.
  * - `device-or-signature`: the same, but the token may be absent: then the handler checks the URL's signature.
  * - `operator`: an operator key as Bearer, already checked.
  */
@@ -20,8 +21,8 @@ export type RouteAuth = keyof CallerByAuth;
 
 interface CallerByAuth {
   none: Record<never, never>;
-  device: { readonly tokenHash: Buffer };
-  "device-or-signature": { readonly tokenHash: Buffer | undefined };
+  device: { readonly credentials: DeviceCredentials };
+  "device-or-signature": { readonly credentials: DeviceCredentials | undefined };
   operator: { readonly actor: Actor };
 }
 
@@ -140,10 +141,18 @@ export function commonProblems(route: RouteDefinition): readonly ProblemCode[] {
   const codes: ProblemCode[] = ["REQUEST_INVALID", "INTERNAL_ERROR"];
   if (route.auth !== "none") codes.push("CREDENTIALS_MISSING", "DATABASE_UNAVAILABLE");
   if (route.auth === "operator") codes.push("OPERATOR_KEY_INVALID");
-  if (route.auth === "device" || route.auth === "device-or-signature") codes.push("DEVICE_TOKEN_INVALID");
+  if (isDeviceRoute(route)) codes.push("DEVICE_TOKEN_INVALID", "GATEWAY_TOKEN_INVALID", "GATEWAY_TOKEN_REFUSED");
+  if (route.refusable) codes.push("SERVICE_BUSY");
+  if (route.refusable || route.auth === "operator") codes.push("RATE_LIMITED");
   const { body, params, query } = route.request;
+/** Whether devices call it. */
+export function isDeviceRoute({ auth }: Pick<RouteDefinition, "auth">): boolean {
+  return auth === "device" || auth === "device-or-signature";
+}
+
   if (body !== undefined) codes.push("MEDIA_TYPE_UNSUPPORTED", "BODY_INCOMPLETE");
   if (body?.kind === "json") codes.push("JSON_INVALID", "BODY_TOO_LARGE", "REQUEST_TIMEOUT");
-  if (body?.kind === "json" || params !== undefined || query !== undefined) codes.push("FIELDS_INVALID");
+  if (body?.kind === "json" || params !== undefined || query !== undefined || isDeviceRoute(route))
+    codes.push("FIELDS_INVALID");
   return codes;
 }

@@ -1,6 +1,7 @@
-import { authenticateOperator, hashToken } from "@ota/domain";
+import { authenticateOperator, type DeviceCredentials } from "@ota/domain";
+import type { Gate } from "../limits/gate.ts";
 import type { Services } from "../services.ts";
-import { bearerToken, requiredBearerToken } from "./credentials.ts";
+import { deviceCredentials, requiredBearerToken, requiredDeviceCredentials } from "./credentials.ts";
 import type { Exchange } from "./exchange.ts";
 import { readJsonBody } from "./json-body.ts";
 import { problemOf } from "./problem-of.ts";
@@ -51,7 +52,7 @@ export function answerError(exchange: Exchange, error: unknown, headers: FlatHea
 }
 
 type Caller = Partial<Pick<RouteRequest<RouteInput, "operator">, "actor">> & {
-  readonly tokenHash?: Buffer | undefined;
+  readonly credentials?: DeviceCredentials | undefined;
 };
 
 async function authenticate(auth: RouteAuth, { request }: Exchange, { db }: Services): Promise<Caller> {
@@ -59,11 +60,9 @@ async function authenticate(auth: RouteAuth, { request }: Exchange, { db }: Serv
     case "none":
       return {};
     case "device":
-      return { tokenHash: hashToken(requiredBearerToken(request, "the device's token")) };
-    case "device-or-signature": {
-      const token = bearerToken(request);
-      return { tokenHash: token === undefined ? undefined : hashToken(token) };
-    }
+      return { credentials: requiredDeviceCredentials(request) };
+    case "device-or-signature":
+      return { credentials: deviceCredentials(request) };
     case "operator":
       return { actor: await authenticateOperator(db, { key: requiredBearerToken(request, "an operator key") }) };
   }

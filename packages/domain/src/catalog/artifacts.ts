@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
+import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/credentials.ts";
 import { OtaError } from "../errors.ts";
 import { invalidField, requireInteger, requirePattern, requireText } from "../fields.ts";
 import { isPublicId } from "../public-id.ts";
@@ -40,11 +41,13 @@ export async function findArtifact(db: Database, input: { readonly firmwareId: s
  * The artifact of a firmware that was offered to the device: its newest attempt is for that firmware and was not taken
  * back. A withdrawn firmware is still given to a device that has it and is installing it, and to no other. One
  * statement, which writes nothing: devices send many range requests.
- * Throws DEVICE_TOKEN_INVALID, or NOT_FOUND for all else, whether the firmware exists or not.
+ * Throws ARTIFACT_WITHDRAWN on what the device was ever offered and is withdrawn, so that it does not ask for ever;
+ * DEVICE_TOKEN_INVALID, GATEWAY_TOKEN_INVALID, GATEWAY_TOKEN_REFUSED; or NOT_FOUND for all else, whether the firmware
+ * exists or not.
  */
 export async function findArtifactForDevice(
   db: Database,
-  input: { readonly tokenHash: Uint8Array; readonly firmwareId: string },
+  { firmwareId, ...credentials }: DeviceCredentials & { readonly firmwareId: string },
 ): Promise<Artifact> {
   const newestAttempt = db
     .select({ firmwareId: upgradeAttempts.firmwareId, state: upgradeAttempts.state })
@@ -54,17 +57,19 @@ export async function findArtifactForDevice(
     .orderBy(desc(upgradeAttempts.id))
     .limit(1)
     .as("newest_attempt");
-  const wanted = isPublicId(input.firmwareId) ? input.firmwareId : null;
+  const wanted = isPublicId(firmwareId) ? firmwareId : null;
   const [row] = await db
     .select({ blocked: devices.blocked, attemptState: newestAttempt.state, firmware })
     .from(devices)
     .leftJoinLateral(newestAttempt, sql`true`)
-    .leftJoin(firmware, and(eq(firmware.id, newestAttempt.firmwareId), eq(firmware.publicId, sql`${wanted}::uuid`)))
-    .where(eq(devices.tokenHash, Buffer.from(input.tokenHash)));
-  if (row === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
-  const { blocked, attemptState, firmware: found } = row;
-  if (found === null || attemptState === null || blocked || !mayFetch({ attemptState, firmwareState: found.state })) {
-    throw notFound();
+    .where(holdsCredentials(credentials));
+  if (row === undefined) throw await refusalOf(db, credentials);
+  const { blocked, upgradeId, newest, firmware: found } = row;
+  if (found === null || upgradeId === null || blocked) throw notFound();
+  const attemptState = newest?.firmwareId === found.id ? newest.state : undefined;
+  if (found.state === "withdrawn") {
+    if (attemptState !== undefined && isPastDownload(attemptState)) return toArtifact(found);
+    throw withdrawn();
   }
   return toArtifact(found);
 }

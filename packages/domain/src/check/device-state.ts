@@ -1,7 +1,8 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
-import type { DeviceFacts, DeviceHistory, UpgradeRecord } from "../decide/facts.ts";
-import { devices, products, upgradeAttempts, upgrades } from "../schema/index.ts";
+import type { DeviceFacts, DeviceHistory, RolloutPlaces, UpgradeRecord } from "../decide/facts.ts";
+import { type DeviceCredentials, holdsToken, isServedByGateway } from "../devices/credentials.ts";
+import { devices, products, rolloutCounters, rolloutDevices, upgradeAttempts, upgrades } from "../schema/index.ts";
 import type { AttemptState, CancelOutcome } from "../vocabulary.ts";
 
 /** What one statement says about a device: a consistent snapshot of everything that a check needs beside the catalog. */
@@ -18,13 +19,15 @@ export interface DeviceState {
   readonly now: Date;
 }
 
-/** Reads a device's state by the hash of its token, as a statement that is built once for the life of `db`. */
-export function prepareDeviceStateByToken(db: Database): (tokenHash: Uint8Array) => Promise<DeviceState | undefined> {
-  const query = selectDeviceState(db, eq(devices.tokenHash, sql.placeholder("tokenHash"))).prepare(
-    "device_state_by_token",
-  );
-  return async (tokenHash) => {
-    const [row] = await query.execute({ tokenHash: Buffer.from(tokenHash) });
+/** Reads a device's state by its credentials, as statements that are built once for the life of `db`. */
+export function prepareDeviceState(db: Database): (by: DeviceCredentials) => Promise<DeviceState | undefined> {
+  const tokenHash = sql.placeholder("tokenHash");
+  const byToken = selectDeviceState(db, holdsToken(tokenHash)).prepare("device_state_by_token");
+  const served = isServedByGateway({ tokenHash, serial: sql.placeholder("serial") });
+  const byGateway = selectDeviceState(db, served).prepare("device_state_by_gateway");
+  return async ({ tokenHash, serial }) => {
+    const query = serial === undefined ? byToken : byGateway;
+    const [row] = await query.execute({ tokenHash: Buffer.from(tokenHash), serial });
     return row === undefined ? undefined : toDeviceState(row);
   };
 }
@@ -64,7 +67,26 @@ type AttemptTuple = readonly [
   closedAtMs: number | null,
 ];
 
-function selectDeviceState(db: Database, where: SQL) {
+/** The rollouts on whose allow-lists the device is. */
+const allowedByJson = sql<string[] | null>`(
+  select json_agg(${rolloutDevices.rolloutId}::text) from ${rolloutDevices}
+  where ${rolloutDevices.deviceId} = ${devices.id}
+)`;
+
+/** The places of the product's rollouts that count them and run now: few, and none for most products. */
+const placesJson = sql<PlacesTuple[] | null>`(
+  select json_agg(
+    json_build_array(
+      ${rolloutCounters.rolloutId}::text, ${rolloutCounters.live}, ${rolloutCounters.granted},
+      ${rolloutCounters.reached} is not null
+    )
+  )
+  from ${rolloutCounters} where ${rolloutCounters.productId} = ${devices.productId}
+)`;
+
+type PlacesTuple = readonly [rolloutId: string, live: number, granted: number, thresholdReached: boolean];
+
+function selectDeviceState(db: Database, where: SQL | undefined) {
   return db
     .select({
       device: {

@@ -5,7 +5,8 @@ import type { Database } from "../database.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
 import type { LiveAttempt } from "../decide/facts.ts";
-import { OtaError, ServiceBusyError } from "../errors.ts";
+import { deviceTokenInvalid } from "../devices/credentials.ts";
+import { ServiceBusyError } from "../errors.ts";
 import { devices } from "../schema/index.ts";
 import type { AttemptState } from "../vocabulary.ts";
 import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
@@ -52,7 +53,7 @@ async function settleOnce(
   // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
   await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, deviceId)).for("update");
   const state = await loadDeviceState(tx, deviceId);
-  if (state === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  if (state === undefined) throw deviceTokenInvalid();
   const { device, product, history, now } = state;
   const catalog = await catalogs.getWithin(tx, { productId: product.id, revision: product.catalogRevision });
 

@@ -1,12 +1,13 @@
 import type { LockFactory, Logger } from "@ota/lock-core";
 import type { Database } from "../database.ts";
 import { decideUpdate } from "../decide/decide-update.ts";
-import { OtaError, ServiceBusyError } from "../errors.ts";
+import { type DeviceCredentials, deviceTokenInvalid, registerByGateway } from "../devices/credentials.ts";
+import { ServiceBusyError } from "../errors.ts";
 import { type ReportInput, type ReportResult, recordReport } from "../reports/record-report.ts";
 import { type CheckAnswer, noneAnswer } from "./answer.ts";
 import { CatalogCache } from "./catalog-cache.ts";
 import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "./device-firmware-lock.ts";
-import { type DeviceState, loadDeviceState, prepareDeviceStateByToken } from "./device-state.ts";
+import { type DeviceState, loadDeviceState, prepareDeviceState } from "./device-state.ts";
 import type { CheckObserver } from "./events.ts";
 import { LastSeen } from "./last-seen.ts";
 import { applyReported, type ReportedFacts } from "./reported.ts";
@@ -32,7 +33,10 @@ export interface UpdateChecks {
   /**
    * Answers a device's question, and finds or creates the one upgrade record of the device and the firmware.
    *
-   * @throws OtaError `DEVICE_TOKEN_INVALID`.
+   * A serial that is unknown to the gateway's product is registered by it.
+   *
+   * @throws OtaError `DEVICE_TOKEN_INVALID`, `GATEWAY_TOKEN_INVALID`, `GATEWAY_TOKEN_REFUSED`; `INVALID_FIELD` on a
+   * serial that no device can have.
    * @throws ServiceBusyError when too many ask for the same at once; nothing was lost, ask again.
    */
   checkForUpdate(input: CheckInput): Promise<CheckAnswer>;
@@ -46,9 +50,7 @@ export interface UpdateChecks {
   close(): Promise<void>;
 }
 
-export interface CheckInput {
-  /** The SHA-256 of the device's token. */
-  readonly tokenHash: Uint8Array;
+export interface CheckInput extends DeviceCredentials {
   readonly reported?: ReportedFacts;
 }
 
@@ -62,7 +64,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const catalogs = new CatalogCache(db);
   const lock = new DeviceFirmwareLock<CheckAnswer>({ locks, logger, observe, settings: lockSettings });
   const lastSeen = new LastSeen({ db, logger, flushMs: lastSeenFlushMs });
-  const deviceStateByToken = prepareDeviceStateByToken(db);
+  const deviceState = prepareDeviceState(db);
 
   return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close: () => lastSeen.flush() };
 
@@ -77,16 +79,15 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
     return answer;
   }
 
-  async function answerFor({ tokenHash, reported = {} }: CheckInput): Promise<CheckAnswer> {
+  async function answerFor({ reported = {}, ...credentials }: CheckInput): Promise<CheckAnswer> {
     for (let read = 0; read < MAX_READS; read += 1) {
-      const loaded = await loadDevice(tokenHash);
+      const loaded = await loadDevice(credentials);
       const { product } = loaded;
       const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
       const state = await applyReported(db, { state: loaded, reported, catalog, observe });
       if (state === undefined) continue;
 
-      const { device, history, now } = state;
-      const decision = decideUpdate({ device, history, catalog, now });
+      const decision = decideUpdate({ ...state, catalog });
       if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "found" });
       if (decision.outcome === "offer") return settledOrFound(state, decision.candidates[0].firmware.id);
       if (decision.ends !== undefined) return settledOrFound(state, decision.ends.live.record.firmwareId);
@@ -107,7 +108,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
       if (state === undefined) throw error;
       const { product, history, now } = state;
       const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
-      const decision = decideUpdate({ device: state.device, history, catalog, now });
+      const decision = decideUpdate({ ...state, catalog });
       if (decision.outcome !== "continue") throw error;
       return liveAnswer(state, { live: decision.live, catalog, how: "joined" });
     }
@@ -125,11 +126,19 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
     return answer;
   }
 
-  async function loadDevice(tokenHash: Uint8Array): Promise<DeviceState> {
-    const state = await deviceStateByToken(tokenHash);
-    if (state === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  async function loadDevice(credentials: DeviceCredentials): Promise<DeviceState> {
+    const state = (await deviceState(credentials)) ?? (await newDevice(credentials));
     lastSeen.touch(state.device.id, state.now);
     return state;
+  }
+
+  async function newDevice({ tokenHash, serial }: DeviceCredentials): Promise<DeviceState> {
+    if (serial === undefined) throw deviceTokenInvalid();
+    await registerByGateway(db, { tokenHash, serial });
+    const state = await deviceState({ tokenHash, serial });
+    if (state !== undefined) return state;
+    // It was there, and was deleted or given a token in between.
+    throw new ServiceBusyError("This device is being changed by an operator. Ask again.", { retryAfterSeconds: 1 });
   }
 
   async function report(input: ReportInput): Promise<ReportResult> {

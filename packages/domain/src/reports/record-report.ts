@@ -10,6 +10,7 @@ import {
 } from "../attempts/report-text.ts";
 import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
+import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/credentials.ts";
 import { OtaError } from "../errors.ts";
 import { devices, firmware, products, upgradeAttempts } from "../schema/index.ts";
 import { canonicalVersion } from "../versions/version.ts";
@@ -31,9 +32,7 @@ export interface Report {
   readonly version?: string | undefined;
 }
 
-export interface ReportInput {
-  /** The SHA-256 of the device's token. */
-  readonly tokenHash: Uint8Array;
+export interface ReportInput extends DeviceCredentials {
   readonly attemptId: number;
   readonly report: Report;
 }
@@ -57,15 +56,15 @@ const MAX_EVENTS_PER_ATTEMPT = 1_000;
  * Records a device's report in one transaction, under the locks of the device's and the attempt's row: reports are
  * ordered by our receipt, whatever the device's clock says. When this returns, the report is committed.
  *
- * @throws OtaError `DEVICE_TOKEN_INVALID`; `NOT_FOUND` for an attempt that is not the device's; `ATTEMPT_CLOSED` with
+ * @throws OtaError `DEVICE_TOKEN_INVALID`, `GATEWAY_TOKEN_INVALID`, `GATEWAY_TOKEN_REFUSED`; `NOT_FOUND` for an attempt that is not the device's; `ATTEMPT_CLOSED` with
  * `details.state` for one that is over, unless the report repeats how it ended or revises a timeout.
  */
 export async function recordReport(
   db: Database,
-  { tokenHash, attemptId, report }: ReportInput,
+  { attemptId, report, ...credentials }: ReportInput,
 ): Promise<ReportResult & { readonly deviceId: bigint; readonly now: Date }> {
   return db.transaction(async (tx) => {
-    const found = await lockAttempt(tx, { tokenHash, attemptId });
+    const found = await lockAttempt(tx, { credentials, attemptId });
     const outcome = outcomeOf(report, found);
     const { state: from } = found.attempt;
     if (outcome.effect === "closed") {
@@ -102,9 +101,9 @@ const MAX_ATTEMPT_ID = 2 ** 31 - 1;
 
 async function lockAttempt(
   tx: Database,
-  { tokenHash, attemptId }: { readonly tokenHash: Uint8Array; readonly attemptId: number },
+  { credentials, attemptId }: { readonly credentials: DeviceCredentials; readonly attemptId: number },
 ): Promise<FoundAttempt> {
-  const token = eq(devices.tokenHash, Buffer.from(tokenHash));
+  const shown = holdsCredentials(credentials);
   const possible = Number.isInteger(attemptId) && attemptId > 0 && attemptId <= MAX_ATTEMPT_ID;
   const [found] = await tx
     .select({
@@ -122,12 +121,12 @@ async function lockAttempt(
     .innerJoin(upgradeAttempts, eq(upgradeAttempts.deviceId, devices.id))
     .innerJoin(firmware, eq(firmware.id, upgradeAttempts.firmwareId))
     .innerJoin(products, eq(products.id, devices.productId))
-    .where(and(token, eq(upgradeAttempts.id, possible ? attemptId : 0)))
+    .where(and(shown, eq(upgradeAttempts.id, possible ? attemptId : 0)))
     // The device's row first, as everywhere.
     .for("update", { of: [devices, upgradeAttempts] });
   if (found !== undefined) return found;
-  const [device] = await tx.select({ id: devices.id }).from(devices).where(token);
-  if (device === undefined) throw new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  const [device] = await tx.select({ id: devices.id }).from(devices).where(shown);
+  if (device === undefined) throw await refusalOf(tx, credentials);
   throw new OtaError("NOT_FOUND", "This device has no such attempt.");
 }
 
