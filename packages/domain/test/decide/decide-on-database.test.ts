@@ -13,7 +13,7 @@ describeOnDatabases("decideUpdate of what the check's queries load", (database) 
     it.each(cases)("$title", async (given) => {
       const { db } = database();
       const { tokenHash } = await insertCase(db, given);
-      const state = await prepareDeviceState(db)(tokenHash);
+      const state = await prepareDeviceState(db)({ tokenHash });
       if (state === undefined) throw new Error("The device was not found.");
       const catalog = await loadCatalog(db, state.product.id);
       const { device, history, now } = state;
