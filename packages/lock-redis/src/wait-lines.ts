@@ -116,7 +116,7 @@ export class WaitLines {
     const [lock] = this.#store.keysOf({ key }, client);
     const lined = this.#linedLock(lock, key, client);
     if (lined === undefined) return;
-    if (key === "") send(client, { script: wakeScript, keys: [lock, lined.queue], args: [], abandoned: false }).catch(() => {});
+    send(client, { script: wakeScript, keys: [lock, lined.queue], args: [], abandoned: false }).catch(() => {});
   }
 
   async #acquireInTurn(request: WaiterRequest, onTurn: () => void): Promise<PlaceAcquireResult> {
