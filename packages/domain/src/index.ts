@@ -1,5 +1,11 @@
 export { type Actor, type AuditEntry, type AuditFilter, listAudit } from "./audit.ts";
-export { type Artifact, type ArtifactFacts, findArtifact, findArtifactForDevice } from "./catalog/artifacts.ts";
+export {
+  type Artifact,
+  type ArtifactFacts,
+  findArtifact,
+  findArtifactForDevice,
+  isPastDownload,
+} from "./catalog/artifacts.ts";
 export { deleteFirmware } from "./catalog/delete-firmware.ts";
 export { type Firmware, getFirmware, listFirmware } from "./catalog/firmware.ts";
 export { createProduct, getProduct, listProducts, type Product } from "./catalog/products.ts";

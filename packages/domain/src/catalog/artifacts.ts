@@ -5,7 +5,7 @@ import { OtaError } from "../errors.ts";
 import { invalidField, requireInteger, requirePattern, requireText } from "../fields.ts";
 import { isPublicId } from "../public-id.ts";
 import { devices, firmware, upgradeAttempts, upgrades } from "../schema/index.ts";
-import type { AttemptState, FirmwareState } from "../vocabulary.ts";
+import type { AttemptState } from "../vocabulary.ts";
 
 /** The facts of an immutable file, as they were measured while it was received. */
 export interface ArtifactFacts {
@@ -24,16 +24,27 @@ export interface Artifact extends ArtifactFacts {
   /** The firmware's public id. */
   readonly firmwareId: string;
   readonly uploadedAt: Date;
+  /** Where it lies on another host; `null`: it is stored here. */
+  readonly sourceUrl: string | null;
 }
 
 /**
- * The artifact of a released firmware, for whoever shows that it may have it, such as by a signed URL.
- * Throws NOT_FOUND where there is no such firmware, or it is a draft or withdrawn.
+ * The artifact of a released firmware, for whoever shows that it may have it, such as by a signed URL. With `finishing` it
+ * is given of a withdrawn one too: its device has it already and is installing it.
+ * Throws NOT_FOUND where there is no such firmware or it is a draft, and ARTIFACT_WITHDRAWN.
  */
-export async function findArtifact(db: Database, input: { readonly firmwareId: string }): Promise<Artifact> {
+export async function findArtifact(
+  db: Database,
+  input: {
+    readonly firmwareId: string;
+    /** @default false */
+    readonly finishing?: boolean | undefined;
+  },
+): Promise<Artifact> {
   if (!isPublicId(input.firmwareId)) throw notFound();
   const [row] = await db.select().from(firmware).where(eq(firmware.publicId, input.firmwareId));
-  if (row?.state !== "released") throw notFound();
+  if (row === undefined || row.state === "draft") throw notFound();
+  if (row.state === "withdrawn" && input.finishing !== true) throw withdrawn();
   return toArtifact(row);
 }
 
@@ -57,21 +68,31 @@ export async function findArtifactForDevice(
     .orderBy(desc(upgradeAttempts.id))
     .limit(1)
     .as("newest_attempt");
+  const newest = { firmwareId: newestAttempt.firmwareId, state: newestAttempt.state };
   const wanted = isPublicId(firmwareId) ? firmwareId : null;
   const [row] = await db
-    .select({ blocked: devices.blocked, attemptState: newestAttempt.state, firmware })
+    .select({ blocked: devices.blocked, upgradeId: upgrades.id, newest, firmware })
     .from(devices)
+    .leftJoin(firmware, eq(firmware.publicId, sql`${wanted}::uuid`))
+    .leftJoin(upgrades, and(eq(upgrades.deviceId, devices.id), eq(upgrades.firmwareId, firmware.id)))
     .leftJoinLateral(newestAttempt, sql`true`)
     .where(holdsCredentials(credentials));
   if (row === undefined) throw await refusalOf(db, credentials);
-  const { blocked, upgradeId, newest, firmware: found } = row;
+  const { blocked, upgradeId, firmware: found } = row;
   if (found === null || upgradeId === null || blocked) throw notFound();
-  const attemptState = newest?.firmwareId === found.id ? newest.state : undefined;
+  const attemptState = row.newest?.firmwareId === found.id ? row.newest.state : undefined;
   if (found.state === "withdrawn") {
     if (attemptState !== undefined && isPastDownload(attemptState)) return toArtifact(found);
     throw withdrawn();
   }
+  // One that failed or ran out of time may go on with its download: the device will be offered the same again.
+  if (attemptState === undefined || attemptState === "cancelled" || attemptState === "superseded") throw notFound();
   return toArtifact(found);
+}
+
+/** Whether a device in this state has the whole file: it may finish even if the firmware is withdrawn. */
+export function isPastDownload(state: AttemptState): boolean {
+  return PAST_THE_DOWNLOAD.has(state);
 }
 
 /** Refuses facts that no file can have. */
@@ -98,23 +119,18 @@ function requireHash(field: string, value: string, digits: number): void {
   });
 }
 
-/**
- * An attempt that failed or ran out of time may go on with its download: the device will be offered the same again. One
- * that was cancelled or superseded was taken back.
- */
-function mayFetch(found: { readonly attemptState: AttemptState; readonly firmwareState: FirmwareState }): boolean {
-  if (found.firmwareState === "withdrawn") return PAST_THE_DOWNLOAD.has(found.attemptState);
-  return found.attemptState !== "cancelled" && found.attemptState !== "superseded";
-}
-
 /** Installers that stream read the file once more while they install it. */
 const PAST_THE_DOWNLOAD: ReadonlySet<AttemptState> = new Set(["downloaded", "installing", "installed"]);
 
 function toArtifact(row: typeof firmware.$inferSelect): Artifact {
-  const { publicId: firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, createdAt: uploadedAt } = row;
-  return { firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, uploadedAt };
+  const { publicId: firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, sourceUrl, createdAt } = row;
+  return { firmwareId, sizeBytes, sha256, sha1, md5, fileName, contentType, sourceUrl, uploadedAt: createdAt };
 }
 
 function notFound(): OtaError {
   return new OtaError("NOT_FOUND", "There is no such artifact for this device.");
+}
+
+function withdrawn(): OtaError {
+  return new OtaError("ARTIFACT_WITHDRAWN", "This firmware has been withdrawn. Stop the download, and check again.");
 }

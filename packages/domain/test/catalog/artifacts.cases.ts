@@ -5,6 +5,7 @@ import {
   findArtifact,
   findArtifactForDevice,
   hashToken,
+  isPastDownload,
   updateDevice,
   withdrawFirmware,
 } from "../../src/index.ts";
@@ -25,7 +26,7 @@ export const deviceArtifactCases = casesOn("findArtifactForDevice", (database) =
   it("gives a device the facts of what it is offered", async () => {
     const { db, ...offer } = await anOffer(database(), "offered");
     expect(await findArtifactForDevice(db, offer)).toEqual({
-      ...{ firmwareId: offer.firmwareId, uploadedAt: expect.any(Date) },
+      ...{ firmwareId: offer.firmwareId, uploadedAt: expect.any(Date), sourceUrl: null },
       ...artifactFacts("1.0.0"),
     });
   });
@@ -40,15 +41,29 @@ export const deviceArtifactCases = casesOn("findArtifactForDevice", (database) =
     expect(refused).toEqual(["cancelled", "superseded"]);
   });
 
-  it("gives a withdrawn firmware only to devices that have it and are installing it", async () => {
+  it("gives a withdrawn firmware only to devices that have it and are installing it, and tells all others", async () => {
     const { db, attemptId, ...offer } = await anOffer(database(), "offered");
     await withdrawFirmware(db, { actor: SYSTEM, firmwareId: offer.firmwareId });
-    const given: AttemptState[] = [];
+    const answers: [AttemptState, string][] = [];
     for (const state of ATTEMPT_STATES) {
       await setAttemptState(db, { attemptId, state });
-      if ((await codeOf(findArtifactForDevice(db, offer))) === "no error") given.push(state);
+      answers.push([state, await codeOf(findArtifactForDevice(db, offer))]);
     }
+    const given = answers.filter(([, code]) => code === "no error").map(([state]) => state);
     expect(given).toEqual(["downloaded", "installing", "installed"]);
+    expect(given.every(isPastDownload)).toBe(true);
+    const refusals = answers.filter(([, code]) => code !== "no error").map(([, code]) => code);
+    expect(new Set(refusals)).toEqual(new Set(["ARTIFACT_WITHDRAWN"]));
+  });
+
+  it("tells of the withdrawal also whoever was offered something else since, and nobody who was never offered it", async () => {
+    const { db, product, device, ...offer } = await anOffer(database(), "superseded");
+    const next = await aReleasedFirmware(db, { product, version: "1.1.0" });
+    await anAttempt(db, { deviceId: device.id, firmwareId: next.id, state: "offered" });
+    const { token } = await aDevice(db, product);
+    await withdrawFirmware(db, { actor: SYSTEM, firmwareId: offer.firmwareId });
+    expect(await codeOf(findArtifactForDevice(db, offer))).toBe("ARTIFACT_WITHDRAWN");
+    expect(await codeOf(findArtifactForDevice(db, { ...offer, tokenHash: hashToken(token) }))).toBe("NOT_FOUND");
   });
 
   it("no longer gives what the newest attempt has moved on from", async () => {
@@ -92,7 +107,9 @@ export const artifactCases = casesOn("findArtifact", (database) => {
     const { id: firmwareId, artifact } = await aReleasedFirmware(db, { product, version: "1.1.0" });
     expect(await findArtifact(db, { firmwareId })).toMatchObject({ firmwareId, ...artifact });
     await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
-    expect(await codeOf(findArtifact(db, { firmwareId }))).toBe("NOT_FOUND");
+    expect(await codeOf(findArtifact(db, { firmwareId }))).toBe("ARTIFACT_WITHDRAWN");
+    expect(await findArtifact(db, { firmwareId, finishing: true })).toMatchObject({ firmwareId });
+    expect(await codeOf(findArtifact(db, { firmwareId: draftId, finishing: true }))).toBe("NOT_FOUND");
     expect(await codeOf(findArtifact(db, { firmwareId: "\0" }))).toBe("NOT_FOUND");
   });
 });
