@@ -12,6 +12,7 @@ import { mountRoutes } from "./http/mount-routes.ts";
 import { HttpProblem } from "./http/problems.ts";
 import { baseHeaders } from "./http/response-headers.ts";
 import { answerError, routeServer, type ServeOptions } from "./http/serve-route.ts";
+import type { Gate } from "./limits/gate.ts";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import type { Services } from "./services.ts";
@@ -41,6 +42,11 @@ export interface AppDependencies {
    * @default nobody
    */
   readonly observeRequest?: RequestObserver | undefined;
+  /**
+   * Refuses requests for load, or for coming too often.
+   * @default everything is let through
+   */
+  readonly gate?: Gate | undefined;
 }
 
 /** The routes of the service, but for those that describe them. */

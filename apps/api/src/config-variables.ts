@@ -17,7 +17,7 @@ export interface Variable {
   readonly secret?: boolean;
 }
 
-export const VARIABLE_GROUPS = ["HTTP", "Storage", "Locks", "Security", "Operation"] as const;
+export const VARIABLE_GROUPS = ["HTTP", "Storage", "Locks", "Security", "Limits", "Operation"] as const;
 export type VariableGroup = (typeof VARIABLE_GROUPS)[number];
 
 /** The longest delay of a timer in Node; beyond it a timer fires at once. */
@@ -237,6 +237,50 @@ export const VARIABLES = {
     about: "How long a signed download URL works at the least.",
     ...integer({ min: 60, max: 604_800 }),
     default: "3600",
+  }),
+
+  OTA_CHECK_LIMIT_PER_MINUTE: variable({
+    group: "Limits",
+    about:
+      "How many checks of one device are answered in a minute; more are answered `RATE_LIMITED` (429). A device that keeps " +
+      "to `pollAfterSeconds` never comes near. With `REDIS_URL` the processes count together, though up to a tenth of the " +
+      "limit each process keeps to itself. Reports and downloads are not limited. `0`: no limit.",
+    ...integer({ min: 0, max: 1_000_000 }),
+    default: "3000",
+  }),
+  OTA_FAILED_AUTH_LIMIT_PER_MINUTE: variable({
+    group: "Limits",
+    about:
+      "With how many different wrong credentials an address (of IPv6 a /64) may come in a minute; then its checks and " +
+      "operators' requests are answered `RATE_LIMITED` (429) until the minute is over. The address of a trusted proxy " +
+      "itself is not limited. Reports and downloads are not refused. `0`: no limit.",
+    ...integer({ min: 0, max: 1_000_000 }),
+    default: "100",
+  }),
+  OTA_OVERLOAD_LOOP_DELAY_MS: variable({
+    group: "Limits",
+    about:
+      "How late the process may be with its work. Once it has been later for a second, checks are answered " +
+      "`SERVICE_BUSY` (503) before anything is looked up, until it has been below half of this for a second. Reports, " +
+      "downloads and operators' requests are served. `0`: never.",
+    ...integer({ min: 0, max: 60_000 }),
+    default: "500",
+  }),
+  OTA_OVERLOAD_DATABASE_DELAY_MS: variable({
+    group: "Limits",
+    about:
+      "The same for PostgreSQL: how long even the fastest statement may take, the wait for a connection included. " +
+      "`0`: never.",
+    ...integer({ min: 0, max: 600_000 }),
+    default: "2000",
+  }),
+  OTA_OVERLOAD_SPREAD_SECONDS: variable({
+    group: "Limits",
+    about:
+      "Devices that were turned away come back within this time, each at a moment of its own (`Retry-After`). The poll " +
+      "interval of the fleet is a good choice.",
+    ...integer({ min: 15, max: 86_399 }),
+    default: "300",
   }),
 
   LOG_LEVEL: variable({

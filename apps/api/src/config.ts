@@ -21,6 +21,7 @@ export interface Config {
   readonly dataDirectory: string;
   readonly artifacts: { readonly directory: string; readonly maxSizeBytes: number };
   readonly locks: LockConfig;
+  readonly limits: LimitConfig;
   readonly metrics: { readonly enabled: boolean; readonly token: string | undefined };
   readonly operatorKey: string | undefined;
   readonly urlSigningKey: Buffer | undefined;
@@ -58,6 +59,19 @@ export interface LockConfig {
   readonly operationTimeoutMs: number;
   readonly outage: "proceed" | "busy";
   readonly breakerMs: number;
+}
+
+/** What requests are refused for. */
+export interface LimitConfig {
+  /** By one device; 0: no limit. */
+  readonly checksPerMinute: number;
+  /** Different wrong credentials from one address; 0: no limit. */
+  readonly failuresPerMinute: number;
+  /** 0: never mind. */
+  readonly loopDelayMs: number;
+  /** 0: never mind. */
+  readonly databaseDelayMs: number;
+  readonly spreadSeconds: number;
 }
 
 /** What is wrong with the environment: one line for each variable, with its name and what it accepts. */
@@ -127,6 +141,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       operationTimeoutMs: values.LOCK_OPERATION_TIMEOUT_MS,
       outage: values.OTA_LOCK_OUTAGE,
       breakerMs: values.OTA_LOCK_BREAKER_MS,
+    },
+    limits: {
+      checksPerMinute: values.OTA_CHECK_LIMIT_PER_MINUTE,
+      failuresPerMinute: values.OTA_FAILED_AUTH_LIMIT_PER_MINUTE,
+      loopDelayMs: values.OTA_OVERLOAD_LOOP_DELAY_MS,
+      databaseDelayMs: values.OTA_OVERLOAD_DATABASE_DELAY_MS,
+      spreadSeconds: values.OTA_OVERLOAD_SPREAD_SECONDS,
     },
     metrics: { enabled: values.OTA_METRICS === "on", token: values.OTA_METRICS_TOKEN },
     operatorKey: values.OTA_OPERATOR_KEY,

@@ -14,10 +14,21 @@ export interface OpenDatabase {
   readonly db: Database;
   /** Resolves when the database has answered. */
   probe(): Promise<void>;
-  /** What its connections are doing; absent where there are none. */
-  readonly poolLoad?: () => PoolLoad;
+  /** Its connections; absent where there are none. */
+  readonly pool?: DatabasePool;
   /** Waits for what is in flight, then closes. */
   close(): Promise<void>;
+}
+
+/** How busy a database's connections are. */
+export interface DatabasePool {
+  /** What they are doing now. */
+  load(): PoolLoad;
+  /**
+   * The least time that a statement has taken since the last call. While none was answered and more are on their way
+   * than there are connections: how long the oldest has waited. `undefined`: nothing is known.
+   */
+  takeDelayMs(): number | undefined;
 }
 
 /**
@@ -59,7 +70,7 @@ async function openPostgres(config: PostgresConfig, migrate: Config["migrate"]):
     async probe() {
       await client.sql.unsafe("select 1");
     },
-    poolLoad: () => client.load(),
+    pool: client,
     close: () => client.close(),
   };
 }

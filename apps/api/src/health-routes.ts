@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { HEALTH_PARTS } from "./health.ts";
 import { defineRoute, type RouteDefinition } from "./http/route.ts";
 
-const partSchema = z.enum(["database", "lock-store"]);
+const partSchema = z.enum(HEALTH_PARTS);
 const readinessSchema = z
   .object({
     status: z.enum(["ready", "unavailable"]),
@@ -36,6 +37,10 @@ export const healthRoutes: readonly RouteDefinition[] = [
     path: "/readyz",
     operationId: "getReadiness",
     summary: "Whether requests can be served",
+    description:
+      "`database`: nothing goes without it. `lock-store`: by `OTA_LOCK_OUTAGE` the service goes on without it, or not. " +
+      "`artifact-store`: the folder is not there, not writable, or another installation's; checks and reports go on. " +
+      "`capacity`: checks are turned away, since the process or its database is late; reports are taken.",
     tag: "Service",
     auth: "none",
     request: { query: anyQuery },

@@ -1,5 +1,6 @@
-/** A part that the service stands on. */
-export type HealthPart = "database" | "lock-store";
+/** What the service stands on: its parts, and the capacity to do what it is asked. */
+export const HEALTH_PARTS = ["database", "lock-store", "artifact-store", "capacity"] as const;
+export type HealthPart = (typeof HEALTH_PARTS)[number];
 
 /** What {@link Health.check} has found. */
 export interface HealthReport {
@@ -21,6 +22,10 @@ export interface Health {
 export interface HealthOptions {
   readonly probeDatabase: () => Promise<unknown>;
   readonly probeLockStore: () => Promise<unknown>;
+  /** Checks and reports go on without it; downloads and uploads do not. */
+  readonly probeArtifacts: () => Promise<unknown>;
+  /** Whether checks are turned away, since there is more to do than can be done. */
+  readonly isOverloaded: () => boolean;
   /** Whether the service goes on without its lock store. */
   readonly lockOutage: "proceed" | "busy";
   /**
@@ -41,14 +46,17 @@ export function createHealth(options: HealthOptions): Health {
   let latest: { readonly report: Promise<HealthReport>; readonly atMs: number } | undefined;
 
   async function ask(): Promise<HealthReport> {
-    const [database, lockStore] = await Promise.all([
+    const [database, lockStore, artifacts] = await Promise.all([
       answers(options.probeDatabase, probeTimeoutMs),
       answers(options.probeLockStore, probeTimeoutMs),
+      answers(options.probeArtifacts, probeTimeoutMs),
     ]);
     const unavailable: HealthPart[] = [];
     const degraded: HealthPart[] = [];
     if (!database) unavailable.push("database");
     if (!lockStore) (options.lockOutage === "busy" ? unavailable : degraded).push("lock-store");
+    if (!artifacts) degraded.push("artifact-store");
+    if (options.isOverloaded()) degraded.push("capacity");
     return { status: unavailable.length === 0 ? "ready" : "unavailable", degraded, unavailable };
   }
 

@@ -9,6 +9,8 @@ import type { LockConfig } from "./config.ts";
 export interface Locks {
   readonly kind: "memory" | "redis";
   readonly factory: LockFactory;
+  /** The connection to Redis, for what else the processes share; its commands fail at once while there is none. */
+  readonly redis: Redis | undefined;
   /** Takes a lock of its own and gives it back. Rejects where the store cannot do that now. */
   probe(): Promise<void>;
   /** Ends the connection. Locks that are still held end with their TTL. */
@@ -24,24 +26,25 @@ export type OpenLocksOptions = Pick<LockConfig, "redisUrl" | "keyPrefix" | "oper
 export async function openLocks(options: OpenLocksOptions): Promise<Locks> {
   const { redisUrl, logger } = options;
   if (redisUrl === undefined)
-    return locksOn({ kind: "memory", store: new MemoryStore(), close: async () => {} }, options);
+    return locksOn({ kind: "memory", redis: undefined, store: new MemoryStore(), close: async () => {} }, options);
 
   const client = createRedisClient(redisUrl, options.operationTimeoutMs);
   reportConnection(client, logger);
   // Reported by the listener; the service starts without its locks, and says so in its readiness.
   await client.connect().catch(() => {});
   const store = new RedisStore(client, { commandTimeoutMs: options.operationTimeoutMs });
-  return locksOn({ kind: "redis", store, close: async () => client.disconnect() }, options);
+  return locksOn({ kind: "redis", redis: client, store, close: async () => client.disconnect() }, options);
 }
 
 function locksOn(
-  { kind, store, close }: Pick<Locks, "kind" | "close"> & { readonly store: LockStore },
+  { kind, redis, store, close }: Pick<Locks, "kind" | "redis" | "close"> & { readonly store: LockStore },
   { keyPrefix, ttlMs, logger }: OpenLocksOptions,
 ): Locks {
   const factory = new LockFactory(store, { ttlMs, logger });
   return {
     kind,
     factory,
+    redis,
     async probe() {
       const lease = await factory.createLock(`${keyPrefix}ota:probe:${randomUUID()}`, { ttlMs: 1000 }).tryAcquire();
       await lease?.release();

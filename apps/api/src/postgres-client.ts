@@ -11,6 +11,8 @@ export type PostgresClientOptions = Omit<PostgresConfig, "kind">;
 export interface PostgresClient {
   readonly sql: Sql;
   load(): PoolLoad;
+  /** See {@link StatementFlow.takeDelayMs}. */
+  takeDelayMs(): number | undefined;
   /** Waits for the statements in flight, then closes the connections. */
   close(): Promise<void>;
 }
@@ -60,6 +62,7 @@ export function openPostgresClient(options: PostgresClientOptions): PostgresClie
   return {
     sql,
     load: () => ({ size: options.poolSize, open: sockets.size, ...flow.load() }),
+    takeDelayMs: () => flow.takeDelayMs(options.poolSize),
     async close() {
       await sql.end({ timeout: CLOSE_SECONDS });
       watch.stop();
@@ -84,11 +87,14 @@ function guardStatements(sql: ISql, { watch, flow, onHung }: Guard): void {
       if (flight.isWaiting) query.cancel();
       else onHung();
     });
-    const end = (): void => {
+    const end = (outcome: "answered" | "failed"): void => {
       endWatch();
-      flow.end(flight);
+      flow.end(flight, outcome);
     };
-    query.then(end, end);
+    query.then(
+      () => end("answered"),
+      () => end("failed"),
+    );
     return query;
   }) as ISql["unsafe"];
 }

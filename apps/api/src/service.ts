@@ -11,6 +11,7 @@ import { createHealth } from "./health.ts";
 import { publicUrls } from "./http/public-url.ts";
 import { createHttpServer } from "./http/server.ts";
 import type { ServiceKeys } from "./keys.ts";
+import { openLimits } from "./limits/open-limits.ts";
 import { openLocks } from "./locks.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import type { MetricsPage } from "./metrics/metrics-page.ts";
@@ -58,7 +59,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
 
   const locks = await openLocks({ ...config.locks, logger });
   onStop({ name: "close the lock store", run: () => locks.close() });
-  const metrics = config.metrics.enabled ? createMetrics({ poolLoad: database.poolLoad }) : undefined;
+  const metrics = config.metrics.enabled ? createMetrics({ pool: database.pool }) : undefined;
   if (metrics !== undefined) onStop({ name: "end the metrics", run: () => metrics.close() });
   const checks = createUpdateChecks({
     db: database.db,
@@ -69,12 +70,23 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   });
   onStop({ name: "write last-seen times", run: () => checks.close() });
 
+  const { trustedProxies } = config.http;
+  const { gate, overload } = openLimits({
+    config: config.limits,
+    trustedProxies,
+    database,
+    redis: locks.redis,
+    keyPrefix: config.locks.keyPrefix,
+    logger,
+    observe: metrics?.observeLimits ?? (() => {}),
+  });
+  onStop({ name: "end the look-out for overload", run: () => overload.stop() });
+
   // The application needs the address, which is known when the server listens; no request is read before this is through.
   let app: RequestListener | undefined;
   const server = createHttpServer((request, response) => app?.(request, response), config.http);
   const address = await listen(server, config.http);
   onStop({ name: "drain the server", run: () => drain(server, options) });
-  const { trustedProxies } = config.http;
   const publicUrl = config.http.publicUrl ?? address;
   app = createListener({
     services: {
@@ -86,6 +98,8 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
         probeDatabase: () => database.probe(),
         probeLockStore: () => locks.probe(),
         lockOutage: config.locks.outage,
+        probeArtifacts: () => artifacts.probe(),
+        isOverloaded: () => overload.cause !== undefined,
       }),
       metrics: metrics === undefined ? undefined : metricsPage(metrics, config),
       maxArtifactBytes: config.artifacts.maxSizeBytes,
@@ -98,6 +112,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     sendsOnlyByTls: publicUrl.startsWith("https:"),
     trustedProxies,
     observeRequest: metrics?.observeRequest,
+    gate,
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;

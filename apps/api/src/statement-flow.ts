@@ -38,6 +38,8 @@ export class Flight {
 export class StatementFlow {
   /** In the order of their beginnings. */
   readonly #flights = new Set<Flight>();
+  /** Of the statements that were answered since it was taken last. */
+  #leastMs: number | undefined;
 
   /** @param query as the driver has made it */
   begin(query: object): Flight {
@@ -46,8 +48,24 @@ export class StatementFlow {
     return flight;
   }
 
-  end(flight: Flight): void {
+  /** A statement is over, and has an answer or has failed. */
+  end(flight: Flight, outcome: "answered" | "failed"): void {
     this.#flights.delete(flight);
+    if (outcome === "failed") return;
+    const tookMs = performance.now() - flight.sinceMs;
+    if (this.#leastMs === undefined || tookMs < this.#leastMs) this.#leastMs = tookMs;
+  }
+
+  /**
+   * The least time that a statement has taken since the last call. While none was answered and more are on their way
+   * than there are connections: how long the oldest has waited. `undefined`: nothing is known.
+   */
+  takeDelayMs(connections: number): number | undefined {
+    const leastMs = this.#leastMs;
+    this.#leastMs = undefined;
+    if (leastMs !== undefined || this.#flights.size <= connections) return leastMs;
+    const [oldest] = this.#flights;
+    return oldest === undefined ? undefined : performance.now() - oldest.sinceMs;
   }
 
   /** What is on its way now. */

@@ -7,7 +7,15 @@ const hung = (): Promise<void> => new Promise(() => {});
 
 function health(options: Partial<HealthOptions>) {
   return createHealth({
-    ...{ probeDatabase: well, probeLockStore: well, lockOutage: "proceed", probeTimeoutMs: 30, reuseMs: 0 },
+    ...{
+      probeDatabase: well,
+      probeLockStore: well,
+      probeArtifacts: well,
+      isOverloaded: () => false,
+      lockOutage: "proceed",
+      probeTimeoutMs: 30,
+      reuseMs: 0,
+    },
     ...options,
   });
 }
@@ -39,6 +47,20 @@ describe("createHealth", () => {
       options: { probeLockStore: away },
       status: "ready",
       degraded: ["lock-store"],
+      unavailable: [],
+    },
+    {
+      title: "artifacts away",
+      options: { probeArtifacts: away },
+      status: "ready",
+      degraded: ["artifact-store"],
+      unavailable: [],
+    },
+    {
+      title: "artifacts hung, locks away, and overloaded",
+      options: { probeArtifacts: hung, probeLockStore: away, isOverloaded: () => true },
+      status: "ready",
+      degraded: ["lock-store", "artifact-store", "capacity"],
       unavailable: [],
     },
     {

@@ -29,6 +29,13 @@ export interface ArtifactStore {
   /** Whether the artifact is there, with that size. */
   has(artifact: ArtifactKey): Promise<boolean>;
 
+  /**
+   * Resolves when the store could take and give artifacts now.
+   *
+   * @throws whatever keeps it from that.
+   */
+  probe(): Promise<void>;
+
   /** Removes the artifact. Removing what is not there is not an error: the answer tells. Open streams go on to their end. */
   delete(sha256: string): Promise<"deleted" | "absent">;
 }

@@ -10,7 +10,7 @@ import {
   type PutOptions,
   type StoredArtifact,
 } from "./artifact-store.ts";
-import { claimFolder } from "./installation-marker.ts";
+import { checkFolder, claimFolder } from "./installation-marker.ts";
 import { receiveUpload } from "./receive-upload.ts";
 import { removeAbandonedUploads, TEMPORARY_SUFFIX } from "./temporary-file.ts";
 
@@ -33,9 +33,11 @@ export interface DiskArtifactStoreOptions {
  */
 export class DiskArtifactStore implements ArtifactStore {
   readonly #directory: string;
+  readonly #installationId: string;
 
-  private constructor(directory: string) {
+  private constructor({ directory, installationId }: DiskArtifactStoreOptions) {
     this.#directory = directory;
+    this.#installationId = installationId;
   }
 
   /**
@@ -47,7 +49,7 @@ export class DiskArtifactStore implements ArtifactStore {
     await mkdir(options.directory, { recursive: true, mode: 0o750 });
     await claimFolder(options.directory, options.installationId);
     await removeAbandonedUploads(options.directory, { olderThanMs: options.abandonedAfterMs ?? ABANDONED_AFTER_MS });
-    return new DiskArtifactStore(options.directory);
+    return new DiskArtifactStore(options);
   }
 
   async put(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredArtifact> {
@@ -71,6 +73,11 @@ export class DiskArtifactStore implements ArtifactStore {
   async has(artifact: ArtifactKey): Promise<boolean> {
     const found = await ifPresent(stat(this.#path(artifact.sha256)));
     return found?.size === artifact.sizeBytes;
+  }
+
+  /** A folder that is there and lost its marker is most likely the mount point of a disk that is not. */
+  async probe(): Promise<void> {
+    await checkFolder(this.#directory, this.#installationId);
   }
 
   async delete(sha256: string): Promise<"deleted" | "absent"> {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { link, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, constants, link, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ArtifactError } from "./artifact-store.ts";
 import { isTemporaryFile, TEMPORARY_SUFFIX } from "./temporary-file.ts";
@@ -19,6 +19,17 @@ export async function claimFolder(directory: string, installationId: string): Pr
     `${directory} belongs to the installation ${owner}, this service's database to ${installationId}. Point ` +
       "OTA_ARTIFACT_DIR to the folder that goes with this database, or to an empty one.",
   );
+}
+
+/**
+ * Resolves where the folder is the installation's and may be written to. Changes nothing.
+ *
+ * @throws whatever the file system says, or {@link ArtifactError} `ARTIFACT_DIR_REFUSED`.
+ */
+export async function checkFolder(directory: string, installationId: string): Promise<void> {
+  const owner = await readMarker(directory);
+  if (owner !== installationId) throw refused(`${directory} has not the marker of the installation ${installationId}.`);
+  await access(directory, constants.W_OK);
 }
 
 async function readMarker(directory: string): Promise<string | undefined> {

@@ -119,6 +119,13 @@ export interface RouteDefinition {
    * (see {@link commonProblems}).
    */
   readonly problems: readonly ProblemCode[];
+  /**
+   * Whether its requests may be refused for load, or for coming too often: the client asks again later and has lost
+   * nothing. Never a report: it may be a device's last word.
+   *
+   * @default false
+   */
+  readonly refusable?: boolean;
   /** Whether its requests are logged at debug level only. @default false */
   readonly quiet?: boolean;
   // A method, so that a route with a narrower request is still a RouteDefinition; only `serveRoute` calls it.
@@ -136,6 +143,11 @@ export function defineRoute<const Input extends RouteInput, const Auth extends R
   return route as unknown as RouteDefinition;
 }
 
+/** Whether devices call it. */
+export function isDeviceRoute({ auth }: Pick<RouteDefinition, "auth">): boolean {
+  return auth === "device" || auth === "device-or-signature";
+}
+
 /** The problems that any route with this auth and input can answer, beside its own. */
 export function commonProblems(route: RouteDefinition): readonly ProblemCode[] {
   const codes: ProblemCode[] = ["REQUEST_INVALID", "INTERNAL_ERROR"];
@@ -145,11 +157,6 @@ export function commonProblems(route: RouteDefinition): readonly ProblemCode[] {
   if (route.refusable) codes.push("SERVICE_BUSY");
   if (route.refusable || route.auth === "operator") codes.push("RATE_LIMITED");
   const { body, params, query } = route.request;
-/** Whether devices call it. */
-export function isDeviceRoute({ auth }: Pick<RouteDefinition, "auth">): boolean {
-  return auth === "device" || auth === "device-or-signature";
-}
-
   if (body !== undefined) codes.push("MEDIA_TYPE_UNSUPPORTED", "BODY_INCOMPLETE");
   if (body?.kind === "json") codes.push("JSON_INVALID", "BODY_TOO_LARGE", "REQUEST_TIMEOUT");
   if (body?.kind === "json" || params !== undefined || query !== undefined || isDeviceRoute(route))

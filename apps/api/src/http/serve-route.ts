@@ -18,24 +18,30 @@ export interface ServeOptions {
   readonly headers: BaseHeaders;
   readonly bodyLimitBytes: number;
   readonly bodyTimeoutMs: number;
+  /** @default everything is let through */
+  readonly gate?: Gate | undefined;
 }
 
 /** Serves one request of a route, from its credentials to its answer. Never rejects: every error becomes an answer. */
 export type RouteServer = (exchange: Exchange, params: Readonly<Record<string, unknown>>) => Promise<void>;
 
-/** Makes the server of one route. The order of refusals is: credentials, body, fields, and what the handler refuses. */
+/** Makes the server of one route. The order of refusals is: limits, credentials, body, fields, and what the handler refuses. */
 export function routeServer(route: RouteDefinition, options: ServeOptions): RouteServer {
   const headers = baseHeadersOf(route, options.headers);
   const schemas = schemasOf(route.request);
+  const { gate } = options;
   return async (exchange, params) => {
     exchange.serving(route);
     try {
+      gate?.enter(route, exchange);
       const caller = await authenticate(route.auth, exchange, options.services);
+      gate?.identified(route, caller.credentials);
       const body = await readBody(route.request, exchange, options);
       const input = validateInput(schemas, { params, query: queryOf(exchange.request.url), body });
       const request = requestOf(exchange, { ...input, ...caller });
       await answer(exchange, await route.handler(request, options.services), headers);
     } catch (error) {
+      gate?.failed(error, exchange);
       answerError(exchange, error, headers);
     }
   };

@@ -1,8 +1,10 @@
 import type { CheckObserver } from "@ota/domain";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { DatabasePool } from "../database.ts";
 import type { RequestObserver } from "../http/exchange.ts";
-import type { PoolLoad } from "../statement-flow.ts";
+import type { LimitObserver } from "../limits/events.ts";
 import { checkMetrics } from "./check-metrics.ts";
+import { limitMetrics } from "./limit-metrics.ts";
 import { lockMetrics } from "./lock-metrics.ts";
 import { poolMetrics } from "./pool-metrics.ts";
 import { requestMetrics } from "./request-metrics.ts";
@@ -15,6 +17,7 @@ export interface Metrics {
   readonly registry: Registry;
   readonly observeCheck: CheckObserver;
   readonly observeRequest: RequestObserver;
+  readonly observeLimits: LimitObserver;
   /** Ends what looks on elsewhere in the process. */
   close(): void;
 }
@@ -22,19 +25,20 @@ export interface Metrics {
 /** What {@link createMetrics} looks at. */
 export interface MetricsOptions {
   /** The database's connections; absent: it has none. */
-  readonly poolLoad?: (() => PoolLoad) | undefined;
+  readonly pool?: DatabasePool | undefined;
 }
 
 /** Makes the figures, all at zero. Locks are counted for the whole process, whoever takes them. */
-export function createMetrics({ poolLoad }: MetricsOptions): Metrics {
+export function createMetrics({ pool }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const stopLocks = lockMetrics(registry);
-  if (poolLoad !== undefined) poolMetrics(registry, poolLoad);
+  if (pool !== undefined) poolMetrics(registry, pool);
   return {
     registry,
     observeCheck: checkMetrics(registry),
     observeRequest: requestMetrics(registry),
+    observeLimits: limitMetrics(registry),
     close: stopLocks,
   };
 }

@@ -1,15 +1,15 @@
 import { Gauge, type Registry } from "prom-client";
-import type { PoolLoad } from "../statement-flow.ts";
+import type { DatabasePool } from "../database.ts";
 
 /** Shows the database's connections as they are when somebody asks. */
-export function poolMetrics(registry: Registry, poolLoad: () => PoolLoad): void {
+export function poolMetrics(registry: Registry, pool: DatabasePool): void {
   const connections = new Gauge({
     name: "ota_database_connections",
     help: "Connections to the database: limit, open, and in_use (a statement is on its way there)",
     labelNames: ["state"],
     registers: [registry],
     collect() {
-      const { size, open, inUse } = poolLoad();
+      const { size, open, inUse } = pool.load();
       connections.set({ state: "limit" }, size);
       connections.set({ state: "open" }, open);
       connections.set({ state: "in_use" }, inUse);
@@ -21,7 +21,7 @@ export function poolMetrics(registry: Registry, poolLoad: () => PoolLoad): void 
     labelNames: ["state"],
     registers: [registry],
     collect() {
-      const { sent, waiting } = poolLoad();
+      const { sent, waiting } = pool.load();
       statements.set({ state: "sent" }, sent);
       statements.set({ state: "waiting" }, waiting);
     },
@@ -31,7 +31,7 @@ export function poolMetrics(registry: Registry, poolLoad: () => PoolLoad): void 
     help: "How long the oldest statement without an answer has waited",
     registers: [registry],
     collect() {
-      oldest.set(poolLoad().oldestMs / 1000);
+      oldest.set(pool.load().oldestMs / 1000);
     },
   });
 }
