@@ -124,6 +124,7 @@ export const AUDIT_ACTIONS = [
   "device.register",
   "device.register_bulk",
   "device.rotate_token",
+  "device.revoke_tokens",
   "device.update",
   "device.delete",
   "gateway_token.create",

@@ -58,6 +58,9 @@ export const devices = pgTable(
       sql`coalesce(${table.reportedVersion}, ${table.confirmedVersion})`,
       table.id,
     ),
+    index("devices_product_id_channel_id_index").on(table.productId, table.channel, table.id),
+    // Few are blocked, and those that are not are found on any way.
+    index("devices_blocked_id_index").on(table.id).where(sql`${table.blocked}`),
     index("devices_groups_index").using("gin", table.groups),
     index("devices_attributes_index").using("gin", table.attributes.op("jsonb_path_ops")),
     check("devices_token_hash_check", sql`octet_length(${table.tokenHash}) = 32`),

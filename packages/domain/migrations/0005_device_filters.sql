@@ -1,0 +1,2 @@
+CREATE INDEX "devices_product_id_channel_id_index" ON "devices" USING btree ("product_id","channel","id");--> statement-breakpoint
+CREATE INDEX "devices_blocked_id_index" ON "devices" USING btree ("id") WHERE "devices"."blocked";
