@@ -53,7 +53,7 @@ ${FOREIGN}`;
  * that never ends (inf, or beyond 2^53) never expires.
  */
 export const ARM = `
-local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local last = redis.call('ZRANGE', KEYS[1], '-1', '-1', 'WITHSCORES')
 local highest = tonumber(last[2])
 if highest and highest < 9007199254740992 then
   redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(highest)))

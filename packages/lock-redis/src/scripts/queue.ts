@@ -46,7 +46,7 @@ redis.pcall('PEXPIREAT', queue, string.format('%.0f', now + 60000))
 export const PASS_TURN = `
 local turn, turnEnds
 while true do
-  local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  local first = redis.pcall('ZRANGE', queue, '0', '0', 'WITHSCORES')
   local member = first[1]
   if not member then
     break
