@@ -48,10 +48,10 @@ export class Lock {
    */
   async tryAcquire(options: TryAcquireOptions = NO_OPTIONS): Promise<Lease | undefined> {
     const asked = checkTryAcquireOptions(options);
-    const startedAt = this.#context.clock.now();
-    const lease = await this.#attempt(createOwnerToken(), asked);
+    const attempt = this.#begin(createOwnerToken(), asked);
+    const lease = this.#end(attempt, await attempt.answer);
     if (lease !== undefined && lockEvents.acquired.hasSubscribers) {
-      this.#tell(lockEvents.acquired, this.#triedOnce(lease, startedAt), asked);
+      this.#tell(lockEvents.acquired, this.#triedOnce(lease, attempt.askedAt), asked);
     }
     return lease;
   }
@@ -149,14 +149,28 @@ export class Lock {
   }
 
   async #attempt(owner: string, options: TryAcquireOptions, ask?: Ask): Promise<Lease | undefined> {
-    const { store, clock, fencing, hold } = this.#context;
-    const { mode, signal, autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = options;
+    const attempt = this.#begin(owner, options, ask);
+    return this.#end(attempt, await attempt.answer);
+  }
+
+  #begin(owner: string, options: TryAcquireOptions, ask?: Ask): Attempt {
+    const { store, clock, fencing } = this.#context;
+    const { mode, signal, maxHoldMs } = options;
     if (signal?.aborted) throw signal.reason;
-    const ttlMs = this.#ttlMs(maxHoldMs);
     const askedAt = clock.now();
-    const asked = { key: this.key, owner, ttlMs, mode: this.#storeMode(mode), fencing };
+    const asked = { key: this.key, owner, ttlMs: this.#ttlMs(maxHoldMs), mode: this.#storeMode(mode), fencing };
     const answer: Promise<Answer> = ask === undefined ? store.acquire(asked) : ask(asked);
-    const result = await (signal === undefined ? answer : this.#unlessAborted(answer, signal, asked));
+    return {
+      asked,
+      options,
+      askedAt,
+      answer: signal === undefined ? answer : this.#unlessAborted(answer, signal, asked),
+    };
+  }
+
+  #end({ asked, options, askedAt }: Attempt, result: Answer): Lease | undefined {
+    const { store, clock, hold } = this.#context;
+    const { mode, autoExtend = hold.autoExtend, maxHoldMs = hold.maxHoldMs } = options;
     if (result.outcome === "contended") {
       this.#debug("The lock is held by someone else.");
       if (lockEvents.contended.hasSubscribers) {
@@ -164,6 +178,7 @@ export class Lock {
       }
       return undefined;
     }
+    const { owner, ttlMs } = asked;
     const owned: OwnedKey = { key: this.key, owner };
     const { fencingToken, sentAt = askedAt } = result;
     const validityMs = store.validityMs(ttlMs);
@@ -225,6 +240,15 @@ export class Lock {
     const facts = { key: this.key, store: store.name };
     logger.debug(fields === undefined ? facts : { ...fields, ...facts }, message);
   }
+}
+
+/** One request to the store that is under way. */
+interface Attempt {
+  readonly asked: AcquireRequest;
+  readonly options: TryAcquireOptions;
+  /** On the lock's clock. */
+  readonly askedAt: number;
+  readonly answer: Promise<Answer>;
 }
 
 /** What an attempt is answered by, and when its request left if that was before the attempt. */
