@@ -5,13 +5,22 @@ export interface ArtifactUrls {
   /**
    * An absolute URL that works for at least the validity, and at most half as long again. Within a slot of half the
    * validity all devices get the same URL, so that a cache in front of the service serves them from one copy.
-   *
-   * @param publicUrl the base of the URL, without a trailing slash
    */
-  sign(firmwareId: string, publicUrl: string): string;
+  sign(firmwareId: string, options: SignOptions): string;
 
   /** Says whether a signature is this service's, for that firmware and that time, and whether the time is still to come. */
   verify(signed: SignedArtifact): "valid" | "expired" | "forged";
+}
+
+/** What a signed URL is made of beside its firmware. */
+export interface SignOptions {
+  /** The base of the URL, without a trailing slash. */
+  readonly publicUrl: string;
+  /**
+   * Whether it still works when the firmware is withdrawn: for a device that has the file and is installing it.
+   * @default false
+   */
+  readonly finishing?: boolean;
 }
 
 /** What a signed URL says. */
@@ -19,6 +28,8 @@ export interface SignedArtifact {
   readonly firmwareId: string;
   /** Seconds since 1970. */
   readonly expires: number;
+  /** As {@link SignOptions.finishing}. */
+  readonly finishing: boolean;
   /** base64url of an HMAC-SHA256. */
   readonly signature: string;
 }
@@ -42,28 +53,31 @@ export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
   let slot = { expires: 0, paths: new Map<string, string>() };
 
   return {
-    sign(firmwareId, publicUrl) {
+    sign(firmwareId, { publicUrl, finishing = false }) {
       const expires = Math.ceil((nowSeconds() + validSeconds) / slotSeconds) * slotSeconds;
       if (slot.expires !== expires) slot = { expires, paths: new Map() };
-      let path = slot.paths.get(firmwareId);
+      const slotKey = finishing ? `${firmwareId} finishing` : firmwareId;
+      let path = slot.paths.get(slotKey);
       if (path === undefined) {
-        const signature = hmac(key, { firmwareId, expires }).toString("base64url");
-        path = `/v1/firmware/${firmwareId}/artifact?expires=${expires}&signature=${signature}`;
-        slot.paths.set(firmwareId, path);
+        const signature = hmac(key, { firmwareId, expires, finishing }).toString("base64url");
+        const marked = finishing ? "&finishing=true" : "";
+        path = `/v1/firmware/${firmwareId}/artifact?expires=${expires}${marked}&signature=${signature}`;
+        slot.paths.set(slotKey, path);
       }
       return `${publicUrl}${path}`;
     },
 
-    verify({ firmwareId, expires, signature }) {
-      const expected = hmac(key, { firmwareId, expires });
+    verify({ signature, ...signed }) {
+      const expected = hmac(key, signed);
       const given = Buffer.from(signature, "base64url");
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) return "forged";
-      return expires > nowSeconds() ? "valid" : "expired";
+      return signed.expires > nowSeconds() ? "valid" : "expired";
     },
   };
 }
 
 /** The first line names the purpose, so that no signature made for something else with the same key fits here. */
-function hmac(key: Uint8Array, { firmwareId, expires }: Omit<SignedArtifact, "signature">): Buffer {
-  return createHmac("sha256", key).update(`ota-artifact-v1\n${firmwareId}\n${expires}`).digest();
+function hmac(key: Uint8Array, { firmwareId, expires, finishing }: Omit<SignedArtifact, "signature">): Buffer {
+  const marked = finishing ? "\nfinishing" : "";
+  return createHmac("sha256", key).update(`ota-artifact-v1\n${firmwareId}\n${expires}${marked}`).digest();
 }

@@ -12,6 +12,9 @@ const query = z.strictObject({
   expires: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().meta({
     description: "From a signed URL: until when it works, in seconds since 1970.",
   }),
+  finishing: z.literal("true").optional().meta({
+    description: "From a signed URL: the device has the file already, and may read it again while it installs.",
+  }),
   signature: z.string().max(100).optional().meta({ description: "From a signed URL." }),
 });
 
@@ -39,7 +42,8 @@ export const artifactRoutes: readonly RouteDefinition[] = [
     operationId: "downloadArtifact",
     summary: "Download a firmware's file",
     description:
-      "With a device token: any firmware that the device has been offered; every other one answers 404. Or by the signed " +
+      "With a device token: any firmware that the device has been offered; every other one answers 404, and one that was " +
+      "withdrawn meanwhile 410: then the device stops and checks again. Or by the signed " +
       "URL of a check's answer, which needs no token and works for a limited time. A download that was cut off is " +
       "continued with Range and If-Range.",
     tag: "Devices",
@@ -52,15 +56,22 @@ export const artifactRoutes: readonly RouteDefinition[] = [
         contentType: "application/octet-stream",
         headers: { ...responseHeaders, "Content-Range": "Which bytes these are, and of how many." },
       },
+      302: {
+        description: "The file lies on another host, which also answers ranges",
+        headers: { Location: "Where the file is. Send no token there." },
+      },
       304: { description: "The client has it already" },
     },
-    problems: ["NOT_FOUND", "SIGNED_URL_INVALID", "RANGE_NOT_SATISFIABLE", "ARTIFACT_MISSING"],
+    problems: ["NOT_FOUND", "ARTIFACT_WITHDRAWN", "SIGNED_URL_INVALID", "RANGE_NOT_SATISFIABLE", "ARTIFACT_MISSING"],
     async handler({ params, query, credentials, raw, log }, services) {
       const { firmwareId } = params;
       const artifact =
         credentials === undefined
           ? await artifactOfSignedUrl({ firmwareId, ...query }, services)
           : await findArtifactForDevice(services.db, { ...credentials, firmwareId });
+      const { sourceUrl } = artifact;
+      // The address alone: what let the client in here is of no use to another host.
+      if (sourceUrl !== null) return { status: 302, headers: { Location: sourceUrl } };
       return sendArtifact(artifact, { store: services.artifacts, request: raw, log });
     },
   }),
@@ -71,6 +82,7 @@ async function artifactOfSignedUrl(
   signed: {
     readonly firmwareId: string;
     readonly expires?: number | undefined;
+    readonly finishing?: "true" | undefined;
     readonly signature?: string | undefined;
   },
   services: Services,
@@ -82,10 +94,11 @@ async function artifactOfSignedUrl(
       headers: { "WWW-Authenticate": "Bearer" },
     });
   }
-  const verdict = services.artifactUrls.verify({ firmwareId, expires, signature });
+  const finishing = signed.finishing === "true";
+  const verdict = services.artifactUrls.verify({ firmwareId, expires, finishing, signature });
   if (verdict !== "valid") {
     const what = verdict === "expired" ? "This URL has expired." : "This URL's signature does not fit.";
     throw new HttpProblem("SIGNED_URL_INVALID", { detail: `${what} Check again: the answer carries a fresh one.` });
   }
-  return findArtifact(services.db, { firmwareId });
+  return findArtifact(services.db, { firmwareId, finishing });
 }

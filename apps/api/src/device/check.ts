@@ -1,4 +1,4 @@
-import { type CheckAnswer, LIVE_ATTEMPT_STATES, NONE_REASONS } from "@ota/domain";
+import { type CheckAnswer, isPastDownload, LIVE_ATTEMPT_STATES, NONE_REASONS } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { attemptIdSchema, plainText, publicIdSchema } from "../http/schemas.ts";
@@ -42,12 +42,23 @@ const answerSchema = z
         version: z.string(),
         sizeBytes: z.int(),
         sha256: z.string(),
-        sha1: z.string().nullable(),
-        md5: z.string().nullable(),
+        sha1: z.string().optional().meta({ description: "Absent where it is not known of a file on another host." }),
+        md5: z.string().optional().meta({ description: "As `sha1`." }),
+        signature: z
+          .string()
+          .optional()
+          .meta({
+            description:
+              "Where the firmware is signed: the base64 of the Ed25519 signature, by the product's key, over five lines " +
+              "joined by line feeds, with none at the end: `ota-fw-v1`, and of this answer `device.product`, and the " +
+              "firmware's `version`, `sizeBytes` and `sha256`. Verify it before you install.",
+          }),
         fileName: z.string(),
         contentType: z.string(),
         url: z.url().meta({
-          description: "Where the file is. Works without a token for a limited time; a later check gives a fresh one.",
+          description:
+            "Where the file is. Works without a token for a limited time; a later check gives a fresh one. " +
+            "It may redirect to another host.",
         }),
       }),
       pollAfterSeconds,
@@ -83,19 +94,30 @@ export const checkRoute: RouteDefinition = defineRoute({
   async handler({ credentials, body, note, raw }, services) {
     const answer = await services.checks.checkForUpdate({ ...credentials, reported: body });
     note(factsOf(answer));
-    return { status: 200, body: answerView(answer, (id) => services.artifactUrls.sign(id, services.publicUrlOf(raw))) };
+    const publicUrl = services.publicUrlOf(raw);
+    return { status: 200, body: answerView(answer, (id, of) => services.artifactUrls.sign(id, { publicUrl, ...of })) };
   },
 });
 
-function answerView(answer: CheckAnswer, urlOf: (firmwareId: string) => string): z.input<typeof answerSchema> {
+function answerView(
+  answer: CheckAnswer,
+  urlOf: (firmwareId: string, options: { readonly finishing: boolean }) => string,
+): z.input<typeof answerSchema> {
   if (answer.decision === "none") return answer;
-  const { decision, device, attempt, upgradeId, firmware, pollAfterSeconds } = answer;
+  const { decision, device, attempt, upgradeId, pollAfterSeconds } = answer;
+  const { sha1, md5, signature, ...firmware } = answer.firmware;
   return {
     decision,
     device,
     attempt,
     upgradeId,
-    firmware: { ...firmware, url: urlOf(firmware.id) },
+    firmware: {
+      ...firmware,
+      ...(sha1 === null ? {} : { sha1 }),
+      ...(md5 === null ? {} : { md5 }),
+      ...(signature === null ? {} : { signature }),
+      url: urlOf(firmware.id, { finishing: isPastDownload(attempt.state) }),
+    },
     pollAfterSeconds,
   };
 }

@@ -10,16 +10,25 @@ const urls = createArtifactUrls({ key, validSeconds: 3600, nowMs: () => now });
 
 describe("createArtifactUrls", () => {
   test("a signed URL is valid, for its firmware and time only", () => {
-    const signed = read(urls.sign(firmwareId, BASE));
+    const signed = read(urls.sign(firmwareId, { publicUrl: BASE }));
     expect(urls.verify(signed)).toBe("valid");
     expect(urls.verify({ ...signed, firmwareId: firmwareId.replace("1", "2") })).toBe("forged");
     expect(urls.verify({ ...signed, expires: signed.expires + 1 })).toBe("forged");
     expect(urls.verify({ ...signed, signature: `${signed.signature}AA` })).toBe("forged");
     expect(urls.verify({ ...signed, signature: "" })).toBe("forged");
+    expect(urls.verify({ ...signed, finishing: true })).toBe("forged");
+  });
+
+  test("a URL that outlives a withdrawal says so, and is no other's", () => {
+    const signed = read(urls.sign(firmwareId, { publicUrl: BASE, finishing: true }));
+    expect(signed.finishing).toBe(true);
+    expect(urls.verify(signed)).toBe("valid");
+    expect(urls.verify({ ...signed, finishing: false })).toBe("forged");
+    expect(read(urls.sign(firmwareId, { publicUrl: BASE })).signature).not.toBe(signed.signature);
   });
 
   test("it works for at least the validity and at most half as long again, then it has expired", () => {
-    const signed = read(urls.sign(firmwareId, BASE));
+    const signed = read(urls.sign(firmwareId, { publicUrl: BASE }));
     const start = now;
     now = start + 3600_000 - 1;
     expect(urls.verify(signed)).toBe("valid");
@@ -31,22 +40,24 @@ describe("createArtifactUrls", () => {
   test("within half the validity everybody gets the same URL", () => {
     const slotStart = Math.floor(now / 1_800_000) * 1_800_000;
     now = slotStart + 1000;
-    const first = urls.sign(firmwareId, BASE);
+    const first = urls.sign(firmwareId, { publicUrl: BASE });
     now = slotStart + 1_799_000;
-    expect(urls.sign(firmwareId, BASE)).toBe(first);
+    expect(urls.sign(firmwareId, { publicUrl: BASE })).toBe(first);
     now = slotStart + 1_801_000;
-    expect(urls.sign(firmwareId, BASE)).not.toBe(first);
+    expect(urls.sign(firmwareId, { publicUrl: BASE })).not.toBe(first);
   });
 
   test("a URL signed with another key is forged", () => {
     const others = createArtifactUrls({ key: randomBytes(32), validSeconds: 3600, nowMs: () => now });
-    expect(urls.verify(read(others.sign(firmwareId, "")))).toBe("forged");
+    expect(urls.verify(read(others.sign(firmwareId, { publicUrl: "" })))).toBe("forged");
   });
 });
 
 function read(url: string) {
-  const match = /^(?:https:\/\/ota\.example)?\/v1\/firmware\/(.+)\/artifact\?expires=(\d+)&signature=([\w-]+)$/.exec(
-    url,
-  );
-  return { firmwareId: match?.[1] ?? "", expires: Number(match?.[2]), signature: match?.[3] ?? "" };
+  const match =
+    /^(?:https:\/\/ota\.example)?\/v1\/firmware\/(.+)\/artifact\?expires=(\d+)(&finishing=true)?&signature=([\w-]+)$/.exec(
+      url,
+    );
+  const [, firmwareId = "", expires, marked, signature = ""] = match ?? [];
+  return { firmwareId, expires: Number(expires), finishing: marked !== undefined, signature };
 }

@@ -143,7 +143,7 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
         url.replace(/expires=(\d+)/, (_, expires) => `expires=${Number(expires) + 1}`),
         url.replace(firmware.id, other.id),
         url.replace(/signature=./, (match) => `signature=${match.endsWith("A") ? "B" : "A"}`),
-        stale.sign(firmware.id, api.url),
+        stale.sign(firmware.id, { publicUrl: api.url }),
       ]) {
         const answer = await anybody()("GET", forged);
         expect([answer.status, answer.body.code]).toEqual([403, "SIGNED_URL_INVALID"]);
@@ -152,7 +152,7 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
 
     test("a withdrawn firmware is given to nobody by URL", async () => {
       const { id } = await aFirmware(api, { product: await aProduct(api) });
-      const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(id, api.url);
+      const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(id, { publicUrl: api.url });
       expect((await anybody()("GET", url)).status).toBe(200);
       await api.operator("POST", `/v1/firmware/${id}/withdraw`);
       expect((await anybody()("GET", url)).status).toBe(404);
@@ -186,7 +186,7 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
 
   test("a client that goes away in the middle leaves nothing open", async () => {
     const large = await aFirmware(api, { product: await aProduct(api), sizeBytes: 8 * 1024 * 1024 });
-    const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(large.id, api.url);
+    const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(large.id, { publicUrl: api.url });
     await new Promise<void>((resolve, reject) => {
       const asked = request(url, (response) => {
         response.once("data", () => asked.destroy());
@@ -205,7 +205,7 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
     const lost = await aFirmware(api, { product: await aProduct(api) });
     const draft = await aFirmware(api, { product: await aProduct(api), release: false });
     for (const { sha256 } of [lost, draft]) await rm(join(api.artifactDirectory, sha256));
-    const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(lost.id, api.url);
+    const url = createArtifactUrls({ key: URL_SIGNING_KEY, validSeconds: 60 }).sign(lost.id, { publicUrl: api.url });
     for (const answer of [
       await api.as(undefined)("GET", url),
       await api.operator("POST", `/v1/firmware/${draft.id}/release`),
