@@ -311,6 +311,14 @@ export const VARIABLES = {
     ...integer({ min: 100, max: 600_000 }),
     default: "10000",
   }),
+  OTA_SWEEP_INTERVAL_MS: variable({
+    group: "Operation",
+    about:
+      "How often silent attempts are looked for, to end those past their deadline and free their places. Of all processes " +
+      "one does it.",
+    ...integer({ min: 100, max: 3_600_000 }),
+    default: "10000",
+  }),
   OTA_SHUTDOWN_TIMEOUT_MS: variable({
     group: "Operation",
     about: "How long requests in flight may take to finish after SIGTERM or SIGINT. A second signal ends at once.",

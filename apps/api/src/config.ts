@@ -28,6 +28,7 @@ export interface Config {
   readonly urlValidSeconds: number;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   readonly lastSeenFlushMs: number;
+  readonly sweepIntervalMs: number;
   readonly shutdownTimeoutMs: number;
   /** Variables that look like ours and are not: a misspelt name, most likely. */
   readonly unknownVariables: readonly string[];
@@ -155,6 +156,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     urlValidSeconds: values.OTA_URL_VALID_SECONDS,
     logLevel: values.LOG_LEVEL,
     lastSeenFlushMs: values.OTA_LAST_SEEN_FLUSH_MS,
+    sweepIntervalMs: values.OTA_SWEEP_INTERVAL_MS,
     shutdownTimeoutMs: values.OTA_SHUTDOWN_TIMEOUT_MS,
     unknownVariables: Object.keys(environment).filter(
       (name) => /^(OTA|LOCK)_/.test(name) && !Object.hasOwn(VARIABLES, name),

@@ -9,6 +9,8 @@ import type { LockConfig } from "./config.ts";
 export interface Locks {
   readonly kind: "memory" | "redis";
   readonly factory: LockFactory;
+  /** Whether leases can carry tokens that grow from process to process: those of a memory begin anew with each process. */
+  readonly fencing: boolean;
   /** The connection to Redis, for what else the processes share; its commands fail at once while there is none. */
   readonly redis: Redis | undefined;
   /** Takes a lock of its own and gives it back. Rejects where the store cannot do that now. */
@@ -44,6 +46,7 @@ function locksOn(
   return {
     kind,
     factory,
+    fencing: kind === "redis",
     redis,
     async probe() {
       const lease = await factory.createLock(`${keyPrefix}ota:probe:${randomUUID()}`, { ttlMs: 1000 }).tryAcquire();

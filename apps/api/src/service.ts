@@ -1,6 +1,13 @@
 import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
-import { createUpdateChecks, hashToken, installationId } from "@ota/domain";
+import {
+  assignDeadlines,
+  createSweeper,
+  createUpdateChecks,
+  hashToken,
+  installationId,
+  timeOutAttempts,
+} from "@ota/domain";
 import type { Logger } from "pino";
 import { createListener } from "./app.ts";
 import { createArtifactUrls } from "./artifacts/artifact-urls.ts";
@@ -69,6 +76,21 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     settings: checkSettings(config),
   });
   onStop({ name: "write last-seen times", run: () => checks.close() });
+  const { sweepIntervalMs: intervalMs } = config;
+  const sweeper = createSweeper({
+    db: database.db,
+    locks: locks.factory,
+    fencing: locks.fencing,
+    logger,
+    jobs: [timeOutAttempts({ intervalMs, observe: metrics?.observeCheck }), assignDeadlines({ intervalMs })],
+    settings: {
+      lockKeyPrefix: config.locks.keyPrefix,
+      lockTtlMs: config.locks.ttlMs,
+      lockOutage: config.locks.outage,
+    },
+  });
+  onStop({ name: "end the background jobs", run: () => sweeper.stop() });
+  sweeper.start();
 
   const { trustedProxies } = config.http;
   const { gate, overload } = openLimits({

@@ -68,6 +68,10 @@ export type { SilenceTimeouts } from "./schema/columns.ts";
 export type { DeviceAttributes } from "./schema/devices.ts";
 export * as schema from "./schema/index.ts";
 export type { RolloutPhase } from "./schema/rollouts.ts";
+export { assignDeadlines } from "./sweeper/assign-deadlines.ts";
+export type { BackgroundJob, Batch, BatchResult } from "./sweeper/background-job.ts";
+export { createSweeper, type Sweeper, type SweeperOptions, type SweeperSettings } from "./sweeper/sweeper.ts";
+export { timeOutAttempts } from "./sweeper/time-out-attempts.ts";
 export { hashToken } from "./tokens.ts";
 export { canonicalVersion, compareVersions } from "./versions/version.ts";
 export {

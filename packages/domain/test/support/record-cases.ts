@@ -10,6 +10,7 @@ import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
 import { pageCases } from "../pages.cases.ts";
 import { constraintCases } from "../schema/constraints.cases.ts";
 import { figureCases } from "../schema/figures.cases.ts";
+import { sweeperCases } from "../sweeper/time-out-attempts.cases.ts";
 import type { Cases } from "./databases.ts";
 
 /** Every case that must hold on each kind of database. They share one database: opening PGlite takes seconds. */
@@ -28,4 +29,5 @@ export const RECORD_CASES: readonly Cases[] = [
   pageCases,
   constraintCases,
   figureCases,
+  sweeperCases,
 ];
