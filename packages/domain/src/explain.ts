@@ -63,14 +63,14 @@ export async function explainDevice(
   },
 ): Promise<Explanation> {
   const state = await loadByPublicId(db, input.deviceId);
-  const { device, product, history } = state;
+  const { device, product, history, places } = state;
   const now = input.now ?? state.now;
   const catalog = await loadCatalog(db, product.id);
   const running = runningVersion(device, catalog);
   const live = liveAttemptOf(history);
   const liveFirmwareId = live?.record.firmwareId;
-  const candidates = evaluateCandidates({ device, running, history, catalog, now, liveFirmwareId });
-  const decision = decideUpdate({ device, history, catalog, now });
+  const candidates = evaluateCandidates({ device, running, history, catalog, places, now, liveFirmwareId });
+  const decision = decideUpdate({ device, history, catalog, places, now });
   const { channel, hardwareRevision, blocked, reportedVersion, confirmedVersion } = device;
   const nameOf = (id: bigint) => ({
     firmwareId: catalog.firmwareById.get(id)?.publicId ?? "",

@@ -1,9 +1,10 @@
 import type { CatalogFirmware } from "../decide/catalog.ts";
 import type { LiveAttempt } from "../decide/facts.ts";
+import type { Opening } from "../decide/window.ts";
 import type { LiveAttemptState, NoneReason } from "../vocabulary.ts";
 import type { DeviceState } from "./device-state.ts";
 import type { HowAnswered } from "./events.ts";
-import { secondsToSlot } from "./poll-slot.ts";
+import { secondsToOpening, secondsToSlot } from "./poll-slot.ts";
 
 /** The answer to "is there firmware for me?". Ids are public ones; an attempt's is a positive int32. */
 export type CheckAnswer = UpdateAnswer | NoneAnswer;
@@ -42,6 +43,8 @@ export interface OfferedFirmware {
   readonly sha256: string;
   readonly sha1: string | null;
   readonly md5: string | null;
+  /** The Ed25519 signature over its manifest, as base64; `null`: it is not signed. */
+  readonly signature: string | null;
   readonly fileName: string;
   readonly contentType: string;
 }
@@ -57,32 +60,35 @@ export function updateAnswer(
   },
 ): UpdateAnswer {
   const { publicId: id, version, sizeBytes, sha256, sha1, md5, fileName, contentType } = offer.firmware;
+  const signature = offer.firmware.signature === null ? null : Buffer.from(offer.firmware.signature).toString("base64");
   return {
     decision: "update",
     how: offer.how,
     ...answerToAny(state),
     attempt: offer.attempt,
     upgradeId: offer.upgradeId,
-    firmware: { id, version, sizeBytes, sha256, sha1, md5, fileName, contentType },
+    firmware: { id, version, sizeBytes, sha256, sha1, md5, signature, fileName, contentType },
   };
 }
 
 /** The answer without an update. */
 export function noneAnswer(
   state: DeviceState,
-  { reason, stopping }: { readonly reason: NoneReason; readonly stopping: LiveAttempt | undefined },
+  decision: {
+    readonly reason: NoneReason;
+    readonly stopping: LiveAttempt | undefined;
+    readonly opening: Opening | undefined;
+  },
 ): NoneAnswer {
+  const { reason, stopping, opening } = decision;
   const stopped = stopping === undefined ? undefined : { id: stopping.id, number: stopping.n };
-  return { decision: "none", reason, stopping: stopped, ...answerToAny(state) };
+  return { decision: "none", reason, stopping: stopped, ...answerToAny(state, opening) };
 }
 
-function answerToAny({ device, product, now }: DeviceState): AnswerToAny {
+function answerToAny({ device, product, now }: DeviceState, opening?: Opening): AnswerToAny {
+  const slot = { deviceId: device.publicId, intervalSeconds: product.pollIntervalSeconds, now };
   return {
     device: { id: device.publicId, serial: device.serial, product: product.name },
-    pollAfterSeconds: secondsToSlot({
-      deviceId: device.publicId,
-      intervalSeconds: product.pollIntervalSeconds,
-      now,
-    }),
+    pollAfterSeconds: opening === undefined ? secondsToSlot(slot) : secondsToOpening(slot, opening),
   };
 }

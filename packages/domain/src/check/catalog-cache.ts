@@ -2,7 +2,7 @@ import { and, eq, ne } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { type Catalog, createCatalog } from "../decide/catalog.ts";
 import type { CatalogFacts, FirmwareFacts, RolloutFacts } from "../decide/facts.ts";
-import { firmware, products, rollouts } from "../schema/index.ts";
+import { firmware, products, rolloutCounters, rollouts } from "../schema/index.ts";
 
 /** Which catalog a check needs at least: the revision that its own statement has read. */
 export interface WantedCatalog {
@@ -71,13 +71,18 @@ export async function loadCatalog(db: Database, productId: bigint): Promise<Cata
         revision: products.catalogRevision,
         versionScheme: products.versionScheme,
         confirmBy: products.confirmBy,
+        timeZone: products.timeZone,
+        maxAttempts: products.maxAttempts,
+        backoffSeconds: products.backoffSeconds,
       },
       firmware,
       rollout: rollouts,
+      countedId: rolloutCounters.rolloutId,
     })
     .from(products)
     .leftJoin(firmware, and(eq(firmware.productId, products.id), ne(firmware.state, "draft")))
     .leftJoin(rollouts, and(eq(rollouts.firmwareId, firmware.id), ne(rollouts.state, "draft")))
+    .leftJoin(rolloutCounters, eq(rolloutCounters.rolloutId, rollouts.id))
     .where(eq(products.id, productId));
   const product = rows[0]?.product;
   if (product === undefined) throw new Error(`Product ${productId} is gone, although a device refers to it.`);
@@ -86,7 +91,7 @@ export async function loadCatalog(db: Database, productId: bigint): Promise<Cata
   const rolloutFacts: RolloutFacts[] = [];
   for (const row of rows) {
     if (row.firmware !== null) firmwareById.set(row.firmware.id, row.firmware);
-    if (row.rollout !== null) rolloutFacts.push(row.rollout);
+    if (row.rollout !== null) rolloutFacts.push({ ...row.rollout, counted: row.countedId !== null });
   }
   const { id, ...rest } = product;
   const facts: CatalogFacts = { productId: id, ...rest, firmware: [...firmwareById.values()], rollouts: rolloutFacts };

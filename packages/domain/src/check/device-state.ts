@@ -15,6 +15,8 @@ export interface DeviceState {
     readonly catalogRevision: bigint;
   };
   readonly history: DeviceHistory;
+  /** Of the product's running rollouts that count their places. */
+  readonly places: ReadonlyMap<bigint, RolloutPlaces>;
   /** The database's time. */
   readonly now: Date;
 }
@@ -98,6 +100,9 @@ function selectDeviceState(db: Database, where: SQL | undefined) {
         reportedVersion: devices.reportedVersion,
         confirmedVersion: devices.confirmedVersion,
         blocked: devices.blocked,
+        groups: devices.groups,
+        attributes: devices.attributes,
+        timeZone: devices.timeZone,
       },
       product: {
         id: products.id,
@@ -106,6 +111,8 @@ function selectDeviceState(db: Database, where: SQL | undefined) {
         catalogRevision: products.catalogRevision,
       },
       attempts: attemptsJson,
+      allowedBy: allowedByJson,
+      places: placesJson,
       now: sql`now()`.mapWith(devices.createdAt),
     })
     .from(devices)
@@ -114,8 +121,18 @@ function selectDeviceState(db: Database, where: SQL | undefined) {
 }
 
 function toDeviceState(row: Awaited<ReturnType<typeof selectDeviceState>>[number]): DeviceState {
-  const { device, product, attempts, now } = row;
-  return { device, product, history: { records: toRecords(attempts ?? []) }, now };
+  const { product, attempts, now } = row;
+  const device = { ...row.device, allowedBy: (row.allowedBy ?? []).map(BigInt) };
+  return { device, product, history: { records: toRecords(attempts ?? []) }, places: toPlaces(row.places ?? []), now };
+}
+
+function toPlaces(tuples: readonly PlacesTuple[]): ReadonlyMap<bigint, RolloutPlaces> {
+  return new Map(
+    tuples.map(([rolloutId, live, granted, thresholdReached]) => [
+      BigInt(rolloutId),
+      { live, granted, thresholdReached },
+    ]),
+  );
 }
 
 function toRecords(tuples: readonly AttemptTuple[]): readonly UpgradeRecord[] {

@@ -15,8 +15,8 @@ export interface OpenedAttempt {
 
 /**
  * Opens the next attempt on the candidate's record, and makes the record where there is none, as one statement.
- * `undefined` when somebody else inserted first: the transaction must then be rolled back, so that no record without an
- * attempt stays behind.
+ * `undefined` when somebody else inserted first, or has changed the rollout since it was decided on: the transaction must
+ * then be rolled back, so that no record without an attempt stays behind.
  *
  * `on conflict do nothing` without a target covers all constraints at once: one record per (device, firmware), one number
  * per attempt, one open attempt per device.
@@ -35,17 +35,20 @@ export async function openAttempt(
   const state: LiveAttemptState = rollout.requiresConfirmation ? "awaiting_confirmation" : "offered";
   const number = (record?.attempts.at(-1)?.n ?? 0) + 1;
   const publicId = record?.publicId ?? newPublicId();
+  const decidedOn = sql`rollouts.id = ${rollout.id}::bigint and rollouts.revision = ${rollout.revision}::bigint`;
   const upgrade = tx.$with("upgrade", { id: upgrades.id }).as(
     record === undefined
       ? sql`
           insert into upgrades (public_id, device_id, firmware_id, rollout_id, from_version)
-          values (
-            ${publicId}::uuid, ${deviceId}::bigint, ${firmware.id}::bigint, ${rollout.id}::bigint, ${fromVersion}::text
-          )
+          select ${publicId}::uuid, ${deviceId}::bigint, ${firmware.id}::bigint, id, ${fromVersion}::text
+          from rollouts where ${decidedOn}
           on conflict do nothing
           returning id
         `
-      : sql`select id from upgrades where id = ${record.id}::bigint`,
+      : sql`
+          select id from upgrades
+          where id = ${record.id}::bigint and exists (select from rollouts where ${decidedOn})
+        `,
   );
   const attempt = tx.$with("attempt", { id: upgradeAttempts.id }).as(sql`
     insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, deadline_at, last_seq)

@@ -4,6 +4,8 @@ import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import type { AttemptRecord, UpgradeRecord } from "../decide/facts.ts";
+import { attributeNews } from "../devices/device-attributes.ts";
+import { type AttributeChanges, changedAttributes } from "../devices/device-fields.ts";
 import type { DeviceState } from "./device-state.ts";
 import type { CheckObserver } from "./events.ts";
 
@@ -12,6 +14,8 @@ export interface ReportedFacts {
   /** The version that it runs. */
   readonly version?: string | undefined;
   readonly hardwareRevision?: string | undefined;
+  /** Changes of its attributes: `null` removes one, and the others stay. */
+  readonly attributes?: AttributeChanges | undefined;
 }
 
 /**
@@ -32,6 +36,7 @@ export async function applyReported(
   const { device, history } = state;
   const version = storable(input.reported.version);
   const hardware = storable(input.reported.hardwareRevision);
+  const attributes = attributeNews(device.attributes, input.reported.attributes);
   const reached = version === undefined ? undefined : reachedBy(version, { state, catalog });
   const news = {
     id: device.id,
@@ -39,11 +44,18 @@ export async function applyReported(
     ...(hardware === undefined || hardware === device.hardwareRevision ? {} : { hardwareRevision: hardware }),
     ...(reached === undefined || version === undefined ? {} : { confirmedVersion: version }),
   };
-  if (Object.keys(news).length === 1) return state;
+  const update = { ...news, attributes };
+  if (Object.keys(news).length === 1 && attributes === undefined) return state;
 
-  const told = { ...device, ...news };
+  const told = {
+    ...device,
+    ...news,
+    ...(attributes === undefined
+      ? {}
+      : { attributes: changedAttributes("attributes", { attributes: device.attributes, changes: attributes }) }),
+  };
   if (reached === undefined) {
-    await recordDevice(db, news);
+    await recordDevice(db, update);
     return { ...state, device: told };
   }
 
@@ -54,7 +66,7 @@ export async function applyReported(
     to: "succeeded",
     cancelOutcome: null,
     report: { ...NO_REPORT, version: version ?? null },
-    device: news,
+    device: update,
   });
   if (!written) return undefined;
   input.observe({ kind: "moved", to: "succeeded" });

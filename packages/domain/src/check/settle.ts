@@ -2,11 +2,13 @@ import { eq } from "drizzle-orm";
 import { recordTransition } from "../attempts/record-transition.ts";
 import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
+import { isNewcomer } from "../decide/candidates.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
-import type { LiveAttempt } from "../decide/facts.ts";
+import type { LiveAttempt, RolloutFacts, RolloutPlaces } from "../decide/facts.ts";
 import { deviceTokenInvalid } from "../devices/credentials.ts";
 import { ServiceBusyError } from "../errors.ts";
+import { lockCounters, takePlace } from "../rollouts/places.ts";
 import { devices } from "../schema/index.ts";
 import type { AttemptState } from "../vocabulary.ts";
 import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
@@ -30,14 +32,19 @@ export interface SettleContext {
  * back, reads again, and answers like the winner.
  */
 export async function settleCheck({ db, catalogs, observe }: SettleContext, deviceId: bigint): Promise<CheckAnswer> {
+  const full: RolloutFacts[] = [];
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const ended: AttemptState[] = [];
     try {
-      const answer = await db.transaction(async (tx) => settleOnce(tx, { deviceId, catalogs, ended }));
+      const answer = await db.transaction(async (tx) => settleOnce(tx, { deviceId, catalogs, full, ended }));
       // Told only now: what was rolled back has not happened.
       for (const to of ended) observe({ kind: "moved", to });
       return answer;
     } catch (error) {
+      if (error instanceof PlaceRefused) {
+        full.push(error.rollout);
+        continue;
+      }
       if (!(error instanceof RaceLost)) throw error;
       observe({ kind: "conflict_lost" });
     }
@@ -47,25 +54,40 @@ export async function settleCheck({ db, catalogs, observe }: SettleContext, devi
 
 async function settleOnce(
   tx: Database,
-  context: { readonly deviceId: bigint; readonly catalogs: CatalogCache; readonly ended: AttemptState[] },
+  context: {
+    readonly deviceId: bigint;
+    readonly catalogs: CatalogCache;
+    /** Rollouts that have refused this check a place. */
+    readonly full: readonly RolloutFacts[];
+    readonly ended: AttemptState[];
+  },
 ): Promise<CheckAnswer> {
-  const { deviceId, catalogs, ended } = context;
+  const { deviceId, catalogs, full, ended } = context;
   // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
   await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, deviceId)).for("update");
   const state = await loadDeviceState(tx, deviceId);
   if (state === undefined) throw deviceTokenInvalid();
-  const { device, product, history, now } = state;
+  const { device, product, history } = state;
   const catalog = await catalogs.getWithin(tx, { productId: product.id, revision: product.catalogRevision });
 
-  const decision = decideUpdate({ device, history, catalog, now });
+  const decision = decideUpdate({ ...state, catalog, places: withoutPlaces(state, { full, catalog }) });
   if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "joined" });
-  if (decision.ends !== undefined) await endAttempt(tx, { ends: decision.ends, catalog, ended });
+  if (decision.ends !== undefined) {
+    const { rolloutId } = decision.ends.live;
+    const next = decision.outcome === "offer" ? decision.candidates[0].rollout : undefined;
+    if (next?.counted && next.id !== rolloutId) await lockCounters(tx, [rolloutId, next.id]);
+    await endAttempt(tx, { ends: decision.ends, catalog, ended });
+  }
   if (decision.outcome === "none") return noneAnswer(state, decision);
 
   const [candidate] = decision.candidates;
+  const { rollout } = candidate;
   const fromVersion = device.reportedVersion ?? device.confirmedVersion;
   const opened = await openAttempt(tx, { deviceId, candidate, fromVersion });
   if (opened === undefined) throw new RaceLost();
+  // Last of all, since every check of the rollout waits for this row.
+  const placed = await takePlace(tx, { rollout, newcomer: isNewcomer(rollout, history) });
+  if (!placed) throw new PlaceRefused(rollout);
   return updateAnswer(state, { how: "created", ...opened, firmware: candidate.firmware });
 }
 
@@ -96,6 +118,36 @@ async function endAttempt(
   const { state: to, cancelOutcome } = next;
   if (!(await recordTransition(tx, { attemptId: live.id, from: live.state, to, cancelOutcome }))) throw new RaceLost();
   ended.push(to);
+}
+
+/**
+ * The places as this check has found them: somebody has taken the last one, and may well have given it back before this
+ * reads again, but a check that runs after every free place in a crowd would never have an answer.
+ */
+function withoutPlaces(
+  { places }: DeviceState,
+  { full, catalog }: { readonly full: readonly RolloutFacts[]; readonly catalog: Catalog },
+): ReadonlyMap<bigint, RolloutPlaces> {
+  if (full.length === 0) return places;
+  const unchanged = full.filter(({ id, revision }) =>
+    catalog.offers.some(({ rollout }) => rollout.id === id && rollout.revision === revision),
+  );
+  const none = { live: Number.POSITIVE_INFINITY, granted: Number.POSITIVE_INFINITY };
+  return new Map([
+    ...places,
+    ...unchanged.map(({ id }) => [id, { thresholdReached: false, ...places.get(id), ...none }] as const),
+  ]);
+}
+
+/** Rolls a transaction back: the rollout has no place for another attempt. */
+class PlaceRefused extends Error {
+  readonly rollout: RolloutFacts;
+
+  constructor(rollout: RolloutFacts) {
+    super("The rollout has no place left.");
+    this.name = "PlaceRefused";
+    this.rollout = rollout;
+  }
 }
 
 /** Rolls a transaction back: another process was faster. */

@@ -106,7 +106,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
       if (!(error instanceof ServiceBusyError)) throw error;
       const state = await loadDeviceState(db, device.id);
       if (state === undefined) throw error;
-      const { product, history, now } = state;
+      const { product } = state;
       const catalog = await catalogs.get({ productId: product.id, revision: product.catalogRevision });
       const decision = decideUpdate({ ...state, catalog });
       if (decision.outcome !== "continue") throw error;

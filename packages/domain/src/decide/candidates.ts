@@ -1,8 +1,9 @@
 import type { NoneReason } from "../vocabulary.ts";
-import { attemptRefusal } from "./attempt-limits.ts";
+import { type AttemptLimits, attemptRefusal } from "./attempt-limits.ts";
 import { bucketOf } from "./bucket.ts";
 import type { Catalog, CatalogFirmware, CatalogOffer } from "./catalog.ts";
-import type { DeviceFacts, DeviceHistory, RolloutFacts, UpgradeRecord } from "./facts.ts";
+import type { DeviceFacts, DeviceHistory, RolloutFacts, RolloutPlaces, UpgradeRecord } from "./facts.ts";
+import { type Opening, windowAt } from "./window.ts";
 
 /** What one rollout means for one device. */
 export interface Candidate {
@@ -15,6 +16,8 @@ export interface Candidate {
   readonly record: UpgradeRecord | undefined;
   /** Why the device does not get it now; `undefined`: it may. */
   readonly refusal: NoneReason | undefined;
+  /** When a refusal by the hour ends by itself: that of its window, or of a pause between attempts. */
+  readonly opening: Opening | undefined;
   /** Whether the offer is open and this device among those it addresses. */
   readonly meant: boolean;
 }
@@ -37,6 +40,8 @@ export interface CandidateInput {
   readonly history: DeviceHistory;
   readonly catalog: Catalog;
   readonly now: Date;
+  /** The places of rollouts that count them, by the rollout. */
+  readonly places: ReadonlyMap<bigint, RolloutPlaces>;
   /** The firmware of the device's open attempt, to which the limits on new attempts do not apply. */
   readonly liveFirmwareId: bigint | undefined;
 }
@@ -50,9 +55,9 @@ function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
   const { rollout, firmware: target } = offer;
   const { device, running } = input;
   const open = isOpen(offer);
-  const meant = open && fitsHardware(target, device) && isMember(rollout, device);
+  const meant = open && isForHardware(offer, device) && isMember(offer, device);
   const refused = (refusal: NoneReason): Candidate => {
-    return { rollout, target, firmware: target, record: undefined, refusal, meant };
+    return { rollout, target, firmware: target, record: undefined, refusal, opening: undefined, meant };
   };
 
   if (!open) return refused("NO_FIRMWARE");
@@ -63,10 +68,53 @@ function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
   if (mismatch !== undefined) return refused(mismatch);
 
   const record = input.history.records.find(({ firmwareId }) => firmwareId === firmware.id);
-  const candidate = { rollout, target, firmware, record, meant };
+  const candidate = { rollout, target, firmware, record, refusal: undefined, opening: undefined, meant };
   if (rollout.state === "paused") return { ...candidate, refusal: "ROLLOUT_PAUSED" };
-  if (firmware.id === input.liveFirmwareId) return { ...candidate, refusal: undefined };
-  return { ...candidate, refusal: attemptRefusal(record, input.now) };
+  const opening = closedWindow(offer, input);
+  if (opening !== undefined) return { ...candidate, refusal: "WINDOW_CLOSED", opening };
+  // An open attempt has its place, and has been counted.
+  if (firmware.id === input.liveFirmwareId) return candidate;
+  const full = placeRefusal(rollout, input);
+  if (full !== undefined) return { ...candidate, refusal: full };
+  const limits = limitsOf(rollout, input.catalog);
+  const again = attemptRefusal(record, { limits, now: input.now });
+  if (again?.reason !== "BACKOFF") return { ...candidate, refusal: again?.reason };
+  return { ...candidate, refusal: again.reason, opening: { opensAt: again.endsAt, closesAt: undefined } };
+}
+
+/** When the rollout's window opens, by the device's clock; `undefined`: it is open, or there is none. */
+export function closedWindow(
+  { window }: CatalogOffer,
+  { device, catalog, now }: Pick<CandidateInput, "device" | "catalog" | "now">,
+): Opening | undefined {
+  if (window === undefined) return undefined;
+  const opening = windowAt(window, { now, timeZone: device.timeZone ?? catalog.timeZone });
+  return opening === "open" ? undefined : opening;
+}
+
+/** Why the rollout has no place for another attempt of this device. */
+function placeRefusal(rollout: RolloutFacts, { history, places }: CandidateInput): NoneReason | undefined {
+  const taken = places.get(rollout.id);
+  if (taken === undefined) return undefined;
+  if (taken.thresholdReached) return "ROLLOUT_PAUSED";
+  const { maxConcurrent, maxTotal } = rollout;
+  const newcomers = isNewcomer(rollout, history) ? 1 : 0;
+  const full =
+    (maxConcurrent !== null && taken.live >= maxConcurrent) ||
+    (maxTotal !== null && newcomers > 0 && taken.granted >= maxTotal);
+  return full ? "CAP_REACHED" : undefined;
+}
+
+/** Whether the device has had no attempt in the rollout so far: only then another one counts towards `maxTotal`. */
+export function isNewcomer({ id }: RolloutFacts, { records }: DeviceHistory): boolean {
+  return !records.some(({ attempts }) => attempts.some(({ rolloutId }) => rolloutId === id));
+}
+
+function limitsOf({ maxAttempts, backoffSeconds }: RolloutFacts, catalog: Catalog): AttemptLimits {
+  return {
+    maxAttempts: maxAttempts ?? catalog.maxAttempts,
+    backoffSeconds: backoffSeconds ?? catalog.backoffSeconds,
+  };
 }
 
 /** Whether the rollout can still offer anything: a paused one can again. */
@@ -76,27 +124,39 @@ function isOpen({ rollout, firmware }: CatalogOffer): boolean {
 
 /** Why this device may not run this firmware under that rollout, whatever the time, in the order of precedence. */
 export function mismatchOf(
-  { rollout, firmware }: CatalogOffer,
+  offer: CatalogOffer,
   { device, running }: { readonly device: DeviceFacts; readonly running: RunningVersion },
 ): NoneReason | undefined {
+  const { rollout, firmware } = offer;
   const order = typeof running === "string" ? 1 : firmware.position - running;
   if (order === 0) return "UP_TO_DATE";
-  if (!fitsHardware(firmware, device)) return "HARDWARE_MISMATCH";
+  if (!isForHardware(offer, device)) return "HARDWARE_MISMATCH";
   if (running === "invalid") return "UNKNOWN_VERSION";
   if (order < 0 && !rollout.allowDowngrade) return "DOWNGRADE_REFUSED";
-  return isMember(rollout, device) ? undefined : "NOT_IN_ROLLOUT";
+  return isMember(offer, device) ? undefined : "NOT_IN_ROLLOUT";
 }
 
-function fitsHardware({ hardwareRevisions }: CatalogFirmware, { hardwareRevision }: DeviceFacts): boolean {
+function isForHardware({ rollout, firmware }: CatalogOffer, device: DeviceFacts): boolean {
+  return fitsHardware(firmware, device) && fitsHardware(rollout, device);
+}
+
+function fitsHardware(
+  { hardwareRevisions }: CatalogFirmware | RolloutFacts,
+  { hardwareRevision }: DeviceFacts,
+): boolean {
   if (hardwareRevisions.length === 0) return true;
   return hardwareRevision !== null && hardwareRevisions.includes(hardwareRevision);
 }
 
-function isMember(rollout: RolloutFacts, device: DeviceFacts): boolean {
-  if (rollout.channel !== device.channel) return false;
-  const { percentageBasisPoints } = rollout;
+/** Whether the device is among those whom the rollout addresses, whatever it runs on. */
+function isMember({ rollout, condition }: CatalogOffer, device: DeviceFacts): boolean {
+  const { channel, groups, percentageBasisPoints } = rollout;
+  if (channel !== device.channel) return false;
+  if (groups.length > 0 && !groups.some((group) => device.groups.includes(group))) return false;
+  if (condition !== undefined && !condition(device.attributes)) return false;
   // Everybody is the common case, and spares the hash.
-  return percentageBasisPoints >= 10_000 || bucketOf(rollout.id, device.id) < percentageBasisPoints;
+  if (percentageBasisPoints >= 10_000 || device.allowedBy.includes(rollout.id)) return true;
+  return bucketOf(rollout.id, device.id) < percentageBasisPoints;
 }
 
 /**

@@ -1,6 +1,8 @@
 import { compareParsed, parseVersion, requireVersion, type Version } from "../versions/version.ts";
 import type { ConfirmBy, VersionScheme } from "../vocabulary.ts";
+import { type AttributeCondition, readAttributeFilter } from "./attribute-filter.ts";
 import type { CatalogFacts, FirmwareFacts, RolloutFacts } from "./facts.ts";
+import type { MaintenanceWindow } from "./window.ts";
 
 /**
  * A product's catalog, read and ranked once, so that a check neither parses nor sorts: versions are compared by their
@@ -11,6 +13,9 @@ export interface Catalog {
   readonly revision: bigint;
   readonly versionScheme: VersionScheme;
   readonly confirmBy: ConfirmBy;
+  readonly timeZone: string;
+  readonly maxAttempts: number;
+  readonly backoffSeconds: number;
   /** What rollouts offer, best first: by priority, then the newest firmware, then the newest rollout. */
   readonly offers: readonly CatalogOffer[];
   /** Released firmware, newest first. */
@@ -22,6 +27,9 @@ export interface Catalog {
 
 export interface CatalogOffer {
   readonly rollout: RolloutFacts;
+  /** The rollout's filter and window, read once; `undefined`: it has none. */
+  readonly condition: AttributeCondition | undefined;
+  readonly window: MaintenanceWindow | undefined;
   readonly firmware: CatalogFirmware;
 }
 
@@ -36,10 +44,12 @@ export interface CatalogFirmware extends FirmwareFacts {
  * Makes a catalog of its facts; their order does not matter. A rollout whose firmware is not among them is left out: it
  * offers a draft.
  *
- * @throws OtaError `INVALID_VERSION` when a stored version is none in the product's scheme.
+ * @throws OtaError `INVALID_VERSION` when a stored version is none in the product's scheme, `INVALID_FIELD` when a stored
+ * filter is none.
  */
 export function createCatalog(facts: CatalogFacts): Catalog {
-  const { productId, revision, versionScheme, confirmBy } = facts;
+  const { firmware: _firmware, rollouts: _rollouts, ...product } = facts;
+  const { versionScheme } = product;
   const read = facts.firmware.map((one) => ({
     facts: one,
     version: requireVersion(versionScheme, one.version),
@@ -60,7 +70,7 @@ export function createCatalog(facts: CatalogFacts): Catalog {
   const offers = facts.rollouts
     .flatMap((rollout) => {
       const offered = firmwareById.get(rollout.firmwareId);
-      return offered === undefined ? [] : [{ rollout, firmware: offered }];
+      return offered === undefined ? [] : [offerOf(rollout, offered)];
     })
     .sort(byRank);
   const released = firmware.filter(({ state }) => state === "released");
@@ -68,7 +78,14 @@ export function createCatalog(facts: CatalogFacts): Catalog {
     const version = parseVersion(versionScheme, text);
     return version === undefined ? undefined : positionIn(versions, version);
   });
-  return { productId, revision, versionScheme, confirmBy, offers, released, firmwareById, positionOf };
+  return { ...product, offers, released, firmwareById, positionOf };
+}
+
+function offerOf(rollout: RolloutFacts, firmware: CatalogFirmware): CatalogOffer {
+  const { attributeFilter, windowDays: days, windowFromMinute: fromMinute, windowToMinute: toMinute } = rollout;
+  const condition = attributeFilter === null ? undefined : readAttributeFilter(attributeFilter);
+  const window = days === null || fromMinute === null || toMinute === null ? undefined : { days, fromMinute, toMinute };
+  return { rollout, condition, window, firmware };
 }
 
 function byRank(a: CatalogOffer, b: CatalogOffer): number {

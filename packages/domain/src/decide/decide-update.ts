@@ -2,13 +2,16 @@ import { nextState } from "../attempts/transitions.ts";
 import type { NoneReason } from "../vocabulary.ts";
 import { type Candidate, evaluateCandidates, runningVersion } from "./candidates.ts";
 import type { Catalog } from "./catalog.ts";
-import type { DeviceFacts, DeviceHistory, LiveAttempt } from "./facts.ts";
+import type { DeviceFacts, DeviceHistory, LiveAttempt, RolloutPlaces } from "./facts.ts";
 import { liveAction, liveAttemptOf, liveSituation } from "./live-attempt.ts";
+import type { Opening } from "./window.ts";
 
 export interface DecideInput {
   readonly device: DeviceFacts;
   readonly history: DeviceHistory;
   readonly catalog: Catalog;
+  /** How many places are taken in the running rollouts that count them. */
+  readonly places: ReadonlyMap<bigint, RolloutPlaces>;
   /** The database's time: attempts were closed by the same clock. */
   readonly now: Date;
 }
@@ -32,6 +35,8 @@ export type Decision =
       readonly ends: EndOfAttempt | undefined;
       /** The device is being asked to stop this attempt. */
       readonly stopping: LiveAttempt | undefined;
+      /** The next time at which an offer that is meant for the device opens by itself. */
+      readonly opening: Opening | undefined;
     };
 
 /** The open attempt is to receive this event first. */
@@ -48,37 +53,38 @@ export interface EndOfAttempt {
  * waits for a paused rollout hears of the pause, not of another channel's firmware; where none is meant for it, that of
  * the best-ranked one. An offer that is refused on several grounds gives the first in the order of `NONE_REASONS`.
  */
-export function decideUpdate({ device, history, catalog, now }: DecideInput): Decision {
+export function decideUpdate({ device, history, catalog, places, now }: DecideInput): Decision {
   const live = liveAttemptOf(history);
   if (device.blocked) return none("DEVICE_BLOCKED", live?.state === "cancelling" ? { stopping: live } : {});
 
   const running = runningVersion(device, catalog);
   const liveFirmwareId = live?.record.firmwareId;
-  const candidates = evaluateCandidates({ device, running, history, catalog, now, liveFirmwareId });
+  const candidates = evaluateCandidates({ device, running, history, catalog, places, now, liveFirmwareId });
+  const opening = nextOpening(candidates);
   const [best, ...others] = candidates.filter(({ refusal }) => refusal === undefined);
   if (live === undefined) return offerOrNone();
 
-  const situation = liveSituation(live, { device, running, catalog, best });
+  const situation = liveSituation(live, { device, running, catalog, best, now });
   const action = liveAction(live.state, situation);
   switch (action) {
     case "keep":
       return { outcome: "continue", live };
     case "hold":
-      return none(situation.reason);
+      return none(situation.reason, { opening });
     case "await":
-      return none(situation.reason, { stopping: live });
+      return none(situation.reason, { stopping: live, opening });
     case "supersede":
       return offerOrNone({ live, event: action });
     case "cancel":
       // Once the device has begun, it has to answer before anything else can be offered.
       return endsAtOnce(live, catalog)
         ? offerOrNone({ live, event: action })
-        : none(situation.reason, { ends: { live, event: action }, stopping: live });
+        : none(situation.reason, { ends: { live, event: action }, stopping: live, opening });
   }
 
   function offerOrNone(ends?: EndOfAttempt): Decision {
     if (best !== undefined) return { outcome: "offer", candidates: [best, ...others], ends };
-    return none(reasonOf(candidates), ends === undefined ? {} : { ends });
+    return none(reasonOf(candidates), { ends, opening });
   }
 }
 
@@ -89,9 +95,19 @@ function endsAtOnce(live: LiveAttempt, { confirmBy }: Catalog): boolean {
 
 function none(
   reason: NoneReason,
-  { ends, stopping }: { readonly ends?: EndOfAttempt; readonly stopping?: LiveAttempt } = {},
+  more: {
+    readonly ends?: EndOfAttempt | undefined;
+    readonly stopping?: LiveAttempt | undefined;
+    readonly opening?: Opening | undefined;
+  },
 ): Decision {
-  return { outcome: "none", reason, ends, stopping };
+  const { ends, stopping, opening } = more;
+  return { outcome: "none", reason, ends, stopping, opening };
+}
+
+function nextOpening(candidates: readonly Candidate[]): Opening | undefined {
+  const openings = candidates.flatMap(({ meant, opening }) => (meant && opening !== undefined ? [opening] : []));
+  return openings.sort((a, b) => a.opensAt.getTime() - b.opensAt.getTime())[0];
 }
 
 /** The reason of a decision without an update, of candidates in their rank that are all refused. */

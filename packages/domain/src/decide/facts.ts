@@ -1,3 +1,4 @@
+import type { DeviceAttributes } from "../schema/devices.ts";
 import type {
   AttemptState,
   CancelOutcome,
@@ -19,6 +20,12 @@ export interface DeviceFacts {
   /** The last install that was confirmed: what it runs while it reports nothing. */
   readonly confirmedVersion: string | null;
   readonly blocked: boolean;
+  readonly groups: readonly string[];
+  readonly attributes: DeviceAttributes;
+  /** An IANA name; `null`: the product's. */
+  readonly timeZone: string | null;
+  /** The rollouts on whose allow-lists it is. */
+  readonly allowedBy: readonly bigint[];
 }
 
 /** What happened between a device and each firmware so far. */
@@ -54,6 +61,16 @@ export interface LiveAttempt extends AttemptRecord {
   readonly record: UpgradeRecord;
 }
 
+/** How many places of a rollout are taken, where it counts them. */
+export interface RolloutPlaces {
+  /** Attempts that are open. */
+  readonly live: number;
+  /** Devices that ever had an attempt. */
+  readonly granted: number;
+  /** Whether a threshold was reached: no place is given, although the rollout may not be paused yet. */
+  readonly thresholdReached: boolean;
+}
+
 /** What a product's devices can be offered, as one snapshot of the database says. */
 export interface CatalogFacts {
   readonly productId: bigint;
@@ -61,6 +78,10 @@ export interface CatalogFacts {
   readonly revision: bigint;
   readonly versionScheme: VersionScheme;
   readonly confirmBy: ConfirmBy;
+  /** Where devices are that have no time zone of their own: an IANA name. */
+  readonly timeZone: string;
+  readonly maxAttempts: number;
+  readonly backoffSeconds: number;
   /** Every firmware but drafts. */
   readonly firmware: readonly FirmwareFacts[];
   /** Every rollout of that firmware but drafts. */
@@ -80,6 +101,8 @@ export interface FirmwareFacts {
   readonly sha256: string;
   readonly sha1: string | null;
   readonly md5: string | null;
+  /** The Ed25519 signature over its manifest. */
+  readonly signature: Uint8Array | null;
   readonly fileName: string;
   readonly contentType: string;
 }
@@ -94,6 +117,25 @@ export interface RolloutFacts {
   readonly priority: number;
   /** The share of the fleet in hundredths of a percent. */
   readonly percentageBasisPoints: number;
+  /** For devices in any of these; empty: whatever their groups. */
+  readonly groups: readonly string[];
+  /** A filter as `readAttributeFilter` takes it; `null`: whatever their attributes. */
+  readonly attributeFilter: unknown;
+  /** The hardware it is for, within what the firmware runs on; empty: all of that. */
+  readonly hardwareRevisions: readonly string[];
+  readonly maxConcurrent: number | null;
+  readonly maxTotal: number | null;
+  /** When updates may begin: all three, or none. */
+  readonly windowDays: readonly number[] | null;
+  readonly windowFromMinute: number | null;
+  readonly windowToMinute: number | null;
+  /** `null`: the product's. */
+  readonly maxAttempts: number | null;
+  readonly backoffSeconds: number | null;
   readonly allowDowngrade: boolean;
   readonly requiresConfirmation: boolean;
+  /** Whether its places are counted: each new attempt has to take one. */
+  readonly counted: boolean;
+  /** Grows with every change of the rollout: an attempt is opened only on the one that was decided on. */
+  readonly revision: bigint;
 }

@@ -1,6 +1,6 @@
 import type { LiveAttemptState, NoneReason } from "../vocabulary.ts";
 import { LIVE_ATTEMPT_STATES } from "../vocabulary.ts";
-import { type Candidate, mismatchOf, type RunningVersion } from "./candidates.ts";
+import { type Candidate, closedWindow, mismatchOf, type RunningVersion } from "./candidates.ts";
 import type { Catalog } from "./catalog.ts";
 import type { DeviceFacts, DeviceHistory, LiveAttempt } from "./facts.ts";
 
@@ -92,6 +92,7 @@ export function liveSituation(
     readonly running: RunningVersion;
     readonly catalog: Catalog;
     readonly best: Candidate | undefined;
+    readonly now: Date;
   },
 ): LiveSituation {
   const { catalog, best } = context;
@@ -99,11 +100,13 @@ export function liveSituation(
   // A pause between the device's answer to a cancellation and the next offer is what it is told to expect.
   if (best?.firmware === firmware && firmware !== undefined) return { situation: "wanted", reason: "BACKOFF" };
 
-  const rollout = catalog.offers.find((offer) => offer.rollout.id === live.rolloutId)?.rollout;
-  if (firmware?.state !== "released" || rollout === undefined || rollout.state === "stopped") {
+  const offer = catalog.offers.find(({ rollout }) => rollout.id === live.rolloutId);
+  if (firmware?.state !== "released" || offer === undefined || offer.rollout.state === "stopped") {
     return { situation: "withdrawn", reason: "NO_FIRMWARE" };
   }
-  const mismatch = mismatchOf({ rollout, firmware }, context);
+  const { rollout } = offer;
+  // The attempt may be on a step, not on what the rollout is for.
+  const mismatch = mismatchOf({ ...offer, firmware }, context);
   // A device in the middle of an install may well say something strange about its version.
   const refused = mismatch !== undefined && mismatch !== "UNKNOWN_VERSION";
   if (refused) return { situation: "refused", reason: mismatch };
@@ -111,5 +114,6 @@ export function liveSituation(
   if (mismatch !== undefined) return { situation: "held", reason: mismatch };
   if (rollout.state === "paused") return { situation: "held", reason: "ROLLOUT_PAUSED" };
   if (rollout.state === "finished") return { situation: "finished", reason: "NO_FIRMWARE" };
+  if (closedWindow(offer, context) !== undefined) return { situation: "held", reason: "WINDOW_CLOSED" };
   return { situation: "wanted", reason: "BACKOFF" };
 }

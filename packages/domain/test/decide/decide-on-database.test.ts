@@ -16,8 +16,7 @@ describeOnDatabases("decideUpdate of what the check's queries load", (database) 
       const state = await prepareDeviceState(db)({ tokenHash });
       if (state === undefined) throw new Error("The device was not found.");
       const catalog = await loadCatalog(db, state.product.id);
-      const { device, history, now } = state;
-      expect(describeDecision(decideUpdate({ device, history, catalog, now }), { catalog })).toBe(given.expect);
+      expect(describeDecision(decideUpdate({ ...state, catalog }), { catalog })).toBe(given.expect);
     });
   });
 });

@@ -9,12 +9,16 @@ export async function insertCase(db: Database, given: Case): Promise<{ readonly 
   const { device = {}, scheme = "semver" } = given;
   const [product] = await db
     .insert(schema.products)
-    .values({ name: `p-${randomUUID()}`, versionScheme: scheme, confirmBy: "report", pollIntervalSeconds: 300 })
+    .values({
+      ...{ name: `p-${randomUUID()}`, versionScheme: scheme, confirmBy: "report", pollIntervalSeconds: 300 },
+      ...given.product,
+    })
     .returning();
   const productId = product?.id as bigint;
 
   const firmwareIds = new Map<string, bigint>();
   const rolloutIds = new Map<string, bigint>();
+  const allowing: bigint[] = [];
   for (const one of given.firmware) {
     const { version } = one;
     const [row] = await db
@@ -32,9 +36,17 @@ export async function insertCase(db: Database, given: Case): Promise<{ readonly 
     for (const rollout of one.rollouts ?? [{}]) {
       const [inserted] = await db
         .insert(schema.rollouts)
-        .values({ publicId: randomUUID(), firmwareId, ...rolloutOf(rollout) })
+        .values({ publicId: randomUUID(), firmwareId, ...rolloutOf(rollout, new Date()) })
         .returning();
-      if (!rolloutIds.has(version)) rolloutIds.set(version, inserted?.id as bigint);
+      const rolloutId = inserted?.id as bigint;
+      if (!rolloutIds.has(version)) rolloutIds.set(version, rolloutId);
+      if (rollout.allowsDevice) allowing.push(rolloutId);
+      if (rollout.taken === undefined) continue;
+      const { thresholdReached, ...taken } = rollout.taken;
+      await db.insert(schema.rolloutCounters).values({
+        ...{ rolloutId, productId: inserted?.state === "running" ? productId : null, revision: 1n, ...taken },
+        ...(thresholdReached ? { reached: "error_threshold" as const, reachedAt: new Date() } : {}),
+      });
     }
   }
 
@@ -48,9 +60,13 @@ export async function insertCase(db: Database, given: Case): Promise<{ readonly 
       reportedVersion: device.runs ?? null,
       confirmedVersion: device.confirmed ?? null,
       blocked: device.blocked ?? false,
+      groups: [...(device.groups ?? [])],
+      attributes: device.attributes ?? {},
+      timeZone: device.timeZone ?? null,
     })
     .returning();
   const deviceId = inserted?.id as bigint;
+  for (const rolloutId of allowing) await db.insert(schema.rolloutDevices).values({ rolloutId, deviceId });
 
   for (const record of given.records ?? []) {
     const firmwareId = firmwareIds.get(record.firmware) as bigint;

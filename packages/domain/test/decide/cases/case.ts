@@ -1,6 +1,7 @@
 import type {
   AttemptState,
   CancelOutcome,
+  DeviceAttributes,
   FirmwareState,
   LiveAttemptState,
   RolloutState,
@@ -19,6 +20,18 @@ export interface Case {
     readonly channel?: string;
     readonly hardware?: string;
     readonly blocked?: boolean;
+    readonly groups?: readonly string[];
+    readonly attributes?: DeviceAttributes;
+    /** @default the product's */
+    readonly timeZone?: string;
+  };
+  readonly product?: {
+    /** @default "UTC" */
+    readonly timeZone?: string;
+    /** @default 3 */
+    readonly maxAttempts?: number;
+    /** @default 600 */
+    readonly backoffSeconds?: number;
   };
   readonly firmware: readonly GivenFirmware[];
   readonly records?: readonly GivenRecord[];
@@ -42,6 +55,19 @@ export interface GivenRollout {
   readonly priority?: number;
   readonly percentageBasisPoints?: number;
   readonly allowDowngrade?: boolean;
+  readonly groups?: readonly string[];
+  readonly attributeFilter?: unknown;
+  readonly hardware?: readonly string[];
+  /** Whether the device is on its allow-list. */
+  readonly allowsDevice?: boolean;
+  readonly maxAttempts?: number;
+  readonly backoffSeconds?: number;
+  readonly maxConcurrent?: number;
+  readonly maxTotal?: number;
+  /** Its counters, where it has any. */
+  readonly taken?: { readonly live: number; readonly granted: number; readonly thresholdReached?: boolean };
+  /** In minutes from now, by the clock of a zone: every day. */
+  readonly window?: { readonly opensIn: number; readonly closesIn: number; readonly timeZone: string };
 }
 
 export interface GivenRecord {
