@@ -8,39 +8,30 @@ import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema } from "../http/schemas.ts";
 import { hardwareRevisionSchema, versionSchema } from "./fields.ts";
+import {
+  fileNameOf,
+  fileNameSchema,
+  givenSha256Schema,
+  givenSignatureSchema,
+  requiresVersionSchema,
+} from "./firmware-fields.ts";
 import { firmwareSchema, firmwareView } from "./firmware-view.ts";
 
 const query = z.strictObject({
   version: versionSchema,
-  // Some tools print hashes in capitals.
-  sha256: z
-    .string()
-    .toLowerCase()
-    .regex(/^[0-9a-f]{64}$/, "64 hexadecimal digits")
-    .optional()
-    .meta({
-      description:
-        "What the bytes must have; checked before anything is stored. Send it: it protects against a mixed-up file.",
-    }),
+  sha256: givenSha256Schema.optional().meta({
+    description:
+      "What the bytes must have; checked before anything is stored. Send it: it protects against a mixed-up file.",
+  }),
   sizeBytes: z.coerce.number().int().min(1).optional().meta({ description: "How many bytes there must be." }),
   hardwareRevisions: plainText(8192)
     .transform((list) => list.split(","))
     .pipe(z.array(hardwareRevisionSchema).max(64))
     .optional()
     .meta({ description: "The hardware it runs on, separated by commas. Absent: any.", example: "rev-b,rev-c" }),
-  requiresVersion: versionSchema.optional().meta({
-    description:
-      "The least version that a device must run before it may take this one. A device below it is led over steps.",
-  }),
-  // What goes into Content-Disposition as it is: no quoting, no second spelling for other alphabets.
-  fileName: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9 ._+()~-]{0,127}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ + ( ) ~ - and space")
-    .optional()
-    .meta({
-      description: "The name that devices are told. Absent: made of product and version.",
-      example: "primehub.zip",
-    }),
+  requiresVersion: requiresVersionSchema.optional(),
+  fileName: fileNameSchema.optional(),
+  signature: givenSignatureSchema.optional(),
 });
 
 /** A sender of which nothing has come for so long has gone: its upload is over. */
@@ -70,16 +61,14 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
     201: { description: "The draft", body: firmwareSchema, headers: { Location: "Where the firmware is." } },
   },
   problems: [
-    ...(["NOT_FOUND", "ALREADY_EXISTS", "INVALID_VERSION", "INVALID_FIELD"] as const),
+    ...(["NOT_FOUND", "ALREADY_EXISTS", "INVALID_VERSION", "INVALID_FIELD", "INVALID_STATE"] as const),
     ...(["ARTIFACT_TOO_LARGE", "ARTIFACT_EMPTY", "ARTIFACT_SIZE_MISMATCH", "ARTIFACT_SHA256_MISMATCH"] as const),
-    "STORAGE_FULL",
+    ...(["STORAGE_FULL", "SIGNATURE_INVALID", "SERVICE_BUSY"] as const),
   ],
   async handler({ actor, params, query, raw }, { db, artifacts, maxArtifactBytes }) {
     const { product } = params;
-    const { version, sha256, sizeBytes, hardwareRevisions, requiresVersion } = query;
-    const fileName = query.fileName ?? `${product}-${version.replace(/[^A-Za-z0-9._+-]/g, "_")}.bin`;
-
-    const facts = { product, version, hardwareRevisions, requiresVersion };
+    const { sha256, sizeBytes, fileName, ...rest } = query;
+    const facts = { product, ...rest };
     const upload = { maxSizeBytes: maxArtifactBytes, expected: { sha256, sizeBytes } };
     let stored: StoredArtifact;
     try {
@@ -92,8 +81,9 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
       discardRest(raw);
       throw artifactProblem(error);
     }
-    const artifact = { ...stored, fileName, contentType: "application/octet-stream" };
-    const firmware = await registerFirmware(db, { actor, ...facts, artifact });
+    const artifact = { ...stored, fileName: fileName ?? fileNameOf(facts), contentType: "application/octet-stream" };
+    const isStored = () => artifacts.has(stored);
+    const firmware = await registerFirmware(db, { actor, ...facts, artifact, isStored });
     return { status: 201, headers: { Location: `/v1/firmware/${firmware.id}` }, body: firmwareView(firmware) };
   },
 });

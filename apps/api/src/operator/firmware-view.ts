@@ -36,6 +36,11 @@ export const firmwareSchema = z
       fileName: z.string(),
       contentType: z.string(),
     }),
+    sourceUrl: z
+      .string()
+      .nullable()
+      .meta({ description: "Where the file lies on another host; null: the service has it itself." }),
+    signature: z.string().nullable().meta({ description: "The base64 of its Ed25519 signature; null: not signed." }),
     rollouts: z.array(rolloutSchema).meta({ description: "Its offers, newest first." }),
     createdAt: timeSchema,
     releasedAt: timeSchema.nullable(),
@@ -45,7 +50,7 @@ export const firmwareSchema = z
 
 /** A firmware as JSON. */
 export function firmwareView(firmware: Firmware): z.input<typeof firmwareSchema> {
-  const { id, product, version, state, hardwareRevisions, requiresVersion, artifact } = firmware;
+  const { id, product, version, state, hardwareRevisions, requiresVersion, artifact, sourceUrl, signature } = firmware;
   const { sizeBytes, sha256, sha1, md5, fileName, contentType } = artifact;
   return {
     id,
@@ -55,6 +60,8 @@ export function firmwareView(firmware: Firmware): z.input<typeof firmwareSchema>
     hardwareRevisions: [...hardwareRevisions],
     requiresVersion,
     artifact: { sizeBytes, sha256, sha1, md5, fileName, contentType },
+    sourceUrl,
+    signature,
     rollouts: firmware.rollouts.map(rolloutView),
     createdAt: firmware.createdAt.toISOString(),
     releasedAt: firmware.releasedAt?.toISOString() ?? null,

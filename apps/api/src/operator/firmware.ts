@@ -1,9 +1,19 @@
-import { FIRMWARE_STATES, getFirmware, listFirmware, releaseFirmware, withdrawFirmware } from "@ota/domain";
+import {
+  deleteFirmware,
+  FIRMWARE_STATES,
+  getFirmware,
+  listFirmware,
+  releaseFirmware,
+  signFirmware,
+  withdrawFirmware,
+} from "@ota/domain";
 import { z } from "zod";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, publicIdSchema } from "../http/schemas.ts";
 import { channelSchema } from "./fields.ts";
+import { firmwareByUrlRoute } from "./firmware-by-url.ts";
+import { givenSignatureSchema } from "./firmware-fields.ts";
 import { firmwareUploadRoute } from "./firmware-upload.ts";
 import { firmwareSchema, firmwareView } from "./firmware-view.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
@@ -39,9 +49,12 @@ const releaseSchema = z
   })
   .meta({ id: "ReleaseFirmware" });
 
+const signatureSchema = z.strictObject({ signature: givenSignatureSchema }).meta({ id: "FirmwareSignature" });
+
 /** Firmware: from the upload over the release to the withdrawal. */
 export const firmwareRoutes: readonly RouteDefinition[] = [
   firmwareUploadRoute,
+  firmwareByUrlRoute,
   defineRoute({
     method: "GET",
     path: "/v1/products/{product}/firmware",
@@ -74,6 +87,37 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     },
   }),
   defineRoute({
+    method: "PUT",
+    path: "/v1/firmware/{firmwareId}/signature",
+    operationId: "signFirmware",
+    summary: "Add a draft's signature, or replace it",
+    description: "It is verified by the product's key, and delivered with every offer of the firmware.",
+    tag: "Firmware",
+    auth: "operator",
+    request: { params, body: { kind: "json", schema: signatureSchema } },
+    responses: { 200: { description: "The signed draft", body: firmwareSchema } },
+    problems: ["NOT_FOUND", "INVALID_FIELD", "INVALID_STATE", "SIGNATURE_INVALID"],
+    async handler({ actor, params, body }, { db }) {
+      return { status: 200, body: firmwareView(await signFirmware(db, { actor, ...params, ...body })) };
+    },
+  }),
+  defineRoute({
+    method: "DELETE",
+    path: "/v1/firmware/{firmwareId}",
+    operationId: "deleteFirmware",
+    summary: "Delete a draft",
+    description: "Its version is free again. What was ever released stays: withdraw it instead.",
+    tag: "Firmware",
+    auth: "operator",
+    request: { params },
+    responses: { 204: { description: "Deleted" } },
+    problems: ["NOT_FOUND", "INVALID_STATE"],
+    async handler({ actor, params }, { db }) {
+      await deleteFirmware(db, { actor, ...params });
+      return { status: 204 };
+    },
+  }),
+  defineRoute({
     method: "POST",
     path: "/v1/firmware/{firmwareId}/release",
     operationId: "releaseFirmware",
@@ -85,10 +129,17 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     auth: "operator",
     request: { params, body: { kind: "json", schema: releaseSchema, optional: true } },
     responses: { 200: { description: "The released firmware", body: firmwareSchema } },
-    problems: ["NOT_FOUND", "INVALID_FIELD", "INVALID_STATE", "ALREADY_EXISTS", "ARTIFACT_MISSING"],
+    problems: [
+      "NOT_FOUND",
+      "INVALID_FIELD",
+      "INVALID_STATE",
+      "ALREADY_EXISTS",
+      "SIGNATURE_REQUIRED",
+      "ARTIFACT_MISSING",
+    ],
     async handler({ actor, params, body }, { db, artifacts }) {
-      const { artifact } = await getFirmware(db, params);
-      if (!(await artifacts.has(artifact))) {
+      const { artifact, sourceUrl } = await getFirmware(db, params);
+      if (sourceUrl === null && !(await artifacts.has(artifact))) {
         throw new HttpProblem("ARTIFACT_MISSING", {
           detail: "The store does not hold this firmware's bytes: not released.",
         });
@@ -101,7 +152,9 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     path: "/v1/firmware/{firmwareId}/withdraw",
     operationId: "withdrawFirmware",
     summary: "Withdraw a firmware, for good",
-    description: "No device is offered it any more from its next check on. One that is past the download may finish.",
+    description:
+      "No device is offered it any more from its next check on. One that is past the download may finish; one that is in " +
+      "the middle of it gets 410 for the file.",
     tag: "Firmware",
     auth: "operator",
     request: { params },

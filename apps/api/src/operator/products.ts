@@ -15,12 +15,17 @@ const pollIntervalSeconds = z.int().min(30).max(86_399).meta({
   description: "How often a device is to ask. Each one is given its own phase within the interval.",
 });
 
-const productSchema = z
+/** What operators see of a product. */
+export const productSchema = z
   .object({
     name: productNameSchema,
     versionScheme: scheme,
     confirmBy,
     pollIntervalSeconds,
+    signingPublicKey: z
+      .string()
+      .nullable()
+      .meta({ description: "The base64 of the Ed25519 public key of its firmware; null: unsigned firmware will do." }),
     catalogRevision: z.string().meta({ description: "Grows with every change of what devices can be offered." }),
     createdAt: timeSchema,
   })
@@ -82,13 +87,15 @@ export const productRoutes: readonly RouteDefinition[] = [
   }),
 ];
 
-function productView(product: Product): z.input<typeof productSchema> {
-  const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = product;
+/** A product as JSON. */
+export function productView(product: Product): z.input<typeof productSchema> {
+  const { name, versionScheme, confirmBy, pollIntervalSeconds, signingPublicKey, catalogRevision, createdAt } = product;
   return {
     name,
     versionScheme,
     confirmBy,
     pollIntervalSeconds,
+    signingPublicKey,
     catalogRevision: String(catalogRevision),
     createdAt: createdAt.toISOString(),
   };

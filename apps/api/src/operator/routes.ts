@@ -5,11 +5,13 @@ import { explainRoute } from "./explain.ts";
 import { firmwareRoutes } from "./firmware.ts";
 import { operatorKeyRoutes } from "./operator-keys.ts";
 import { productRoutes } from "./products.ts";
+import { signingKeyRoutes } from "./signing-key.ts";
 import { upgradeRoutes } from "./upgrades.ts";
 
 /** All routes of operators, in the order of the reference. */
 export const operatorRoutes: readonly RouteDefinition[] = [
   ...productRoutes,
+  ...signingKeyRoutes,
   ...firmwareRoutes,
   ...deviceRoutes,
   explainRoute,
