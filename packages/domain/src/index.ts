@@ -33,15 +33,25 @@ export {
 } from "./check/update-checks.ts";
 export { type Database, migrationsFolder } from "./database.ts";
 export type { DeviceCredentials } from "./devices/credentials.ts";
+export { deleteDevice } from "./devices/delete-device.ts";
+export { type Device, type DeviceWithToken, getDevice } from "./devices/device.ts";
+export { ATTRIBUTE_MODES, type AttributeMode, recordAttributes } from "./devices/device-attributes.ts";
+export { type AttributeChanges, MAX_ATTRIBUTES, MAX_GROUPS } from "./devices/device-fields.ts";
 export {
-  type Device,
-  type DeviceWithToken,
-  getDevice,
-  listDevices,
-  registerDevice,
+  REVOCABLE_TOKENS,
+  type RevocableTokens,
+  revokeDeviceTokens,
   rotateDeviceToken,
-  updateDevice,
-} from "./devices/devices.ts";
+} from "./devices/device-tokens.ts";
+export {
+  createGatewayToken,
+  type GatewayToken,
+  listGatewayTokens,
+  revokeGatewayToken,
+} from "./devices/gateway-tokens.ts";
+export { type DeviceFilter, listDevices } from "./devices/list-devices.ts";
+export { type NewDevice, registerDevice } from "./devices/register-device.ts";
+export { type DeviceChanges, updateDevice } from "./devices/update-device.ts";
 export {
   type Attempt,
   type AttemptEvent,

@@ -35,10 +35,15 @@ export interface PageWindow {
  * to another list.
  */
 export function pageWindow(list: string, request: PageRequest): PageWindow {
-  const limit = request.limit ?? DEFAULT_PAGE_LIMIT;
-  requireInteger("limit", limit, { least: 1, most: MAX_PAGE_LIMIT });
+  const limit = pageLimit(request);
   const beforeId = request.cursor === undefined ? BEFORE_THE_FIRST : decodeCursor(list, request.cursor);
   return { list, limit, beforeId };
+}
+
+/** How many items are wanted. Throws INVALID_FIELD. */
+export function pageLimit({ limit = DEFAULT_PAGE_LIMIT }: PageRequest): number {
+  requireInteger("limit", limit, { least: 1, most: MAX_PAGE_LIMIT });
+  return limit;
 }
 
 /** Makes the page of the rows that a window's query has found: up to `limit + 1`, the last one only tells of more. */
@@ -58,16 +63,24 @@ export function pageOf<Row, Item>(
   };
 }
 
-function encodeCursor(list: string, id: bigint): string {
-  return Buffer.from(`${list}:${id}`, "utf8").toString("base64url");
+function decodeCursor(list: string, cursor: string): bigint {
+  const value = BigInt(cursorKey(cursor, { list, pattern: /^[1-9][0-9]{0,18}$/ }));
+  return value < BEFORE_THE_FIRST ? value : BEFORE_THE_FIRST;
 }
 
-function decodeCursor(list: string, cursor: string): bigint {
-  const id = /:([1-9][0-9]{0,18})$/.exec(Buffer.from(cursor, "base64url").toString("utf8"))?.[1];
-  // Only the very text that this list has given out: base64url would also be read with dirt around it.
-  if (id === undefined || encodeCursor(list, BigInt(id)) !== cursor) {
+/** A cursor that leads to what comes after the key in the list's order. */
+export function encodeCursor(list: string, key: bigint | string): string {
+  return Buffer.from(`${list}:${key}`, "utf8").toString("base64url");
+}
+
+/** The key in a cursor that this list has given out. Throws INVALID_CURSOR on any other. */
+export function cursorKey(cursor: string, options: { readonly list: string; readonly pattern: RegExp }): string {
+  const { list, pattern } = options;
+  const text = Buffer.from(cursor, "base64url").toString("utf8");
+  const key = text.slice(list.length + 1);
+  // Only the very text that was given out: base64url would also be read with dirt around it.
+  if (!pattern.test(key) || encodeCursor(list, key) !== cursor) {
     throw new OtaError("INVALID_CURSOR", "The cursor does not belong to this list. Start again without a cursor.");
   }
-  const value = BigInt(id);
-  return value < BEFORE_THE_FIRST ? value : BEFORE_THE_FIRST;
+  return key;
 }

@@ -38,6 +38,8 @@ export interface DeviceUpdate {
   readonly reportedVersion?: string | null | undefined;
   readonly confirmedVersion?: string | undefined;
 }
+  /** Changes: `null` removes the attribute. */
+  readonly attributes?: AttributeChanges | undefined;
 
 /**
  * Writes a transition and its event as one statement: the device's row first, then the attempt's with its new deadline,
@@ -96,13 +98,15 @@ export async function recordDevice(db: Database, update: DeviceUpdate): Promise<
   await db.with(device).select({ id: device.id }).from(device);
 }
 
-function updatedDevice(db: Database, { id, hardwareRevision, reportedVersion, confirmedVersion }: DeviceUpdate) {
+function updatedDevice(db: Database, update: DeviceUpdate) {
+  const { id, hardwareRevision, reportedVersion, confirmedVersion, attributes } = update;
   const reported = reportedVersion !== undefined;
   return db.$with("device", { id: devices.id }).as(sql`
     update devices set
       hardware_revision = coalesce(${hardwareRevision ?? null}::text, hardware_revision),
       reported_version = case when ${reported}::boolean then ${reportedVersion ?? null}::text else reported_version end,
       confirmed_version = coalesce(${confirmedVersion ?? null}::text, confirmed_version)
+      ${attributes === undefined ? sql`` : sql`attributes = jsonb_strip_nulls(attributes || ${JSON.stringify(attributes)}::jsonb),`}
     where id = ${id}::bigint
     returning id
   `);

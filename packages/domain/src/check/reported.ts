@@ -5,7 +5,7 @@ import type { Database } from "../database.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import type { AttemptRecord, UpgradeRecord } from "../decide/facts.ts";
 import { attributeNews } from "../devices/device-attributes.ts";
-import { type AttributeChanges, changedAttributes } from "../devices/device-fields.ts";
+import { type AttributeChanges, changedAttributes, requireAttributes } from "../devices/device-fields.ts";
 import type { DeviceState } from "./device-state.ts";
 import type { CheckObserver } from "./events.ts";
 
@@ -36,6 +36,7 @@ export async function applyReported(
   const { device, history } = state;
   const version = storable(input.reported.version);
   const hardware = storable(input.reported.hardwareRevision);
+  if (input.reported.attributes !== undefined) requireAttributes("attributes", input.reported.attributes);
   const attributes = attributeNews(device.attributes, input.reported.attributes);
   const reached = version === undefined ? undefined : reachedBy(version, { state, catalog });
   const news = {

@@ -14,12 +14,15 @@ export const MAX_ATTRIBUTES = 64;
 const MAX_ATTRIBUTE_NAME = 128;
 const MAX_ATTRIBUTE_TEXT = 256;
 
-/** Refuses what is no serial: it goes into paths, logs and file names as it is. */
+/** What a serial is made of: it goes into paths, logs and file names as it is. */
+export const SERIAL = {
+  pattern: /^[A-Za-z0-9._:~-]{1,128}$/,
+  expected: "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -",
+};
+
+/** Refuses what is no serial. */
 export function requireSerial(field: string, serial: string): void {
-  requirePattern(field, serial, {
-    pattern: /^[A-Za-z0-9._:~-]{1,128}$/,
-    expected: "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -",
-  });
+  requirePattern(field, serial, SERIAL);
 }
 
 /** Refuses names of groups that are none, too many, or named twice. */
