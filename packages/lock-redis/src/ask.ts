@@ -21,32 +21,57 @@ export interface AskOptions<T> {
  * comes later than that is told to `call.onLateReply`.
  */
 export function ask<T>(client: RedisClient, call: ScriptCall, options: AskOptions<T>): Promise<T> {
-  const { timeoutMs, read, failed, instead } = options;
   return new Promise((resolve, reject) => {
-    const fail = (error: unknown): void => {
-      call.abandoned = true;
-      reject(failed(error));
-    };
-    const deadline = new Deadline({ timeoutMs }, fail);
-    const answered: Answered = {
-      resolve: (reply) => {
-        if (!deadline.end()) {
-          call.onLateReply?.(reply);
-          return;
-        }
-        try {
-          resolve(read(reply));
-        } catch (error) {
-          fail(error);
-        }
-      },
-      reject: (error) => {
-        if (deadline.end()) fail(error);
-      },
-    };
-    if (client.isCluster !== true) deliver(client, call, answered);
-    else sendWhileMoving(client, call, instead).then(answered.resolve, answered.reject);
+    const pending = new PendingAnswer(call, options, { resolve, reject });
+    if (client.isCluster !== true) deliver(client, call, pending);
+    else {
+      sendWhileMoving(client, call, options.instead).then(
+        (reply) => pending.resolve(reply),
+        (error: unknown) => pending.reject(error),
+      );
+    }
   });
+}
+
+interface Settle<T> {
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
+}
+
+class PendingAnswer<T> implements Answered {
+  readonly #call: ScriptCall;
+  readonly #options: AskOptions<T>;
+  readonly #settle: Settle<T>;
+  readonly #deadline: Deadline;
+
+  constructor(call: ScriptCall, options: AskOptions<T>, settle: Settle<T>) {
+    this.#call = call;
+    this.#options = options;
+    this.#settle = settle;
+    this.#deadline = new Deadline(options, this);
+  }
+
+  resolve(reply: unknown): void {
+    if (!this.#deadline.end()) {
+      this.#call.onLateReply?.(reply);
+      return;
+    }
+    try {
+      this.#settle.resolve(this.#options.read(reply));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  reject(error: unknown): void {
+    if (this.#deadline.end()) this.fail(error);
+  }
+
+  /** Called by the deadline as well, when it has passed. */
+  fail(error: unknown): void {
+    this.#call.abandoned = true;
+    this.#settle.reject(this.#options.failed(error));
+  }
 }
 
 /**

@@ -22,7 +22,7 @@ export interface Asked<T> {
    * Asked of a Cluster when the script itself was not carried out in half of the time. While a slot is being moved, only
    * scripts on one key are.
    */
-  readonly instead?: OneKeyCall;
+  readonly instead?: OneKeyCall | undefined;
   /** By default the current one. */
   readonly client?: RedisClient;
   /** By default the lock's, and its fence counter's when a token is asked for. */

@@ -5,8 +5,8 @@ import { hashedPart, hashTag } from "./slot.ts";
 /** What a companion key is for: `fence` counts a lock's fencing tokens, `queue` is the line of those who wait for it. */
 export type CompanionKind = "fence" | "queue";
 
-/** The ends of companions' names, behind a hash tag. A lock may not be called like that. */
-const COMPANION_NAME = /\{.*\}.*:(?:fence|queue)$/s;
+/** Companions' names have a hash tag in front of their end. A lock may not be called like that. */
+const TAGGED = /\{.*\}/s;
 
 /**
  * The name of a key that belongs to a lock and lies in the lock's slot of a Cluster, to be sent over `client`: the hash
@@ -54,5 +54,5 @@ export interface CompanionOwner {
 
 /** Whether a lock of this name could be taken for another lock's companion. */
 export function isCompanionName(name: string): boolean {
-  return COMPANION_NAME.test(name);
+  return (name.endsWith(":fence") || name.endsWith(":queue")) && TAGGED.test(name);
 }

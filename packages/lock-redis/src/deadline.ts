@@ -24,7 +24,7 @@ export interface DeadlineOptions {
  */
 export function withDeadline<T>(pending: Promise<T>, options: DeadlineOptions): Promise<T> {
   return new Promise((resolve, reject) => {
-    const deadline = new Deadline(options, reject);
+    const deadline = new Deadline(options, { fail: reject });
     pending.then(
       (value) => {
         deadline.end();
@@ -38,33 +38,38 @@ export function withDeadline<T>(pending: Promise<T>, options: DeadlineOptions): 
   });
 }
 
-/** Calls `onPassed` with a {@link NoAnswerInTime} after `timeoutMs`, unless it has ended before. */
+/** What waits for an answer until a deadline. */
+interface Waiting {
+  fail(error: NoAnswerInTime): void;
+}
+
+/** Lets what waits fail with a {@link NoAnswerInTime} after `timeoutMs`, unless it has ended before. */
 export class Deadline {
   readonly passesAt: number;
   readonly #queue: DeadlineQueue;
-  #onPassed: ((error: NoAnswerInTime) => void) | undefined;
+  #waiting: Waiting | undefined;
   /** Its neighbours in the queue. */
   previous: Deadline | undefined;
   next: Deadline | undefined;
 
-  constructor({ timeoutMs, background = false }: DeadlineOptions, onPassed: (error: NoAnswerInTime) => void) {
+  constructor({ timeoutMs, background = false }: DeadlineOptions, waiting: Waiting) {
     this.passesAt = performance.now() + timeoutMs;
-    this.#onPassed = onPassed;
+    this.#waiting = waiting;
     this.#queue = queueOf(timeoutMs, background);
     this.#queue.add(this);
   }
 
   /** To be called once, or more often, when there is nothing to wait for any more. False when it had passed. */
   end(): boolean {
-    if (this.#onPassed === undefined) return false;
-    this.#onPassed = undefined;
+    if (this.#waiting === undefined) return false;
+    this.#waiting = undefined;
     this.#queue.remove(this);
     return true;
   }
 
   pass(timeoutMs: number): void {
-    const onPassed = this.#onPassed;
-    if (this.end()) onPassed?.(new NoAnswerInTime(timeoutMs));
+    const waiting = this.#waiting;
+    if (this.end()) waiting?.fail(new NoAnswerInTime(timeoutMs));
   }
 }
 
@@ -104,7 +109,7 @@ class DeadlineQueue {
   }
 
   #arm({ passesAt }: Deadline): void {
-    this.#timer = setTimeout(() => this.#look(), Math.ceil(passesAt - performance.now()));
+    this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.ceil(passesAt - performance.now())));
     if (this.#background) this.#timer.unref();
   }
 

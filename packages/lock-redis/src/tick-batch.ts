@@ -3,7 +3,13 @@ import type { PipelineResult, RedisClient } from "./redis-client.ts";
 import { slotOf } from "./slot.ts";
 import type { ScriptCommand, WaitingCommand } from "./waiting-command.ts";
 
-const waitingByClient = new WeakMap<RedisClient, WaitingCommand[]>();
+/** What each client is to be given at the end of the tick. */
+const batches = new WeakMap<RedisClient, Batch>();
+
+interface Batch {
+  readonly client: RedisClient;
+  commands: WaitingCommand[];
+}
 
 /**
  * Sends a command together with all others that the same client is given in this tick of the event loop: one write to
@@ -18,33 +24,33 @@ export function sendAtEndOfTick(client: RedisClient, command: WaitingCommand): v
     sendAlone(client, command);
     return;
   }
-  const waiting = waitingByClient.get(client);
-  if (waiting !== undefined) {
-    waiting.push(command);
-    return;
+  let batch = batches.get(client);
+  if (batch === undefined) {
+    batch = { client, commands: [] };
+    batches.set(client, batch);
   }
-  waitingByClient.set(client, [command]);
   // The queue of next ticks is emptied when all promises that a read of the socket has settled have run on: whoever was
   // answered by that read has then sent what follows.
-  process.nextTick(flush, client);
+  if (batch.commands.length === 0) process.nextTick(flush, batch);
+  batch.commands.push(command);
 }
 
-function flush(client: RedisClient): void {
-  const waiting = waitingByClient.get(client) ?? [];
-  waitingByClient.delete(client);
+function flush(batch: Batch): void {
+  const { client, commands } = batch;
+  batch.commands = [];
   if (client.isCluster === true) {
-    for (const group of bySlotOwner(client, waiting)) sendGroup(client, group);
+    for (const group of bySlotOwner(client, commands)) sendGroup(client, group);
   } else
     sendGroup(
       client,
-      joined(client, waiting, (part) => sendAlone(client, part)),
+      joined(client, commands, (part) => sendAlone(client, part)),
     );
 }
 
 function sendGroup(client: RedisClient, group: readonly WaitingCommand[]): void {
-  const [only, ...more] = group;
-  if (more.length > 0) void sendTogether(client, group);
-  else if (only !== undefined) sendAlone(client, only);
+  const [first] = group;
+  if (group.length > 1) void sendTogether(client, group);
+  else if (first !== undefined) sendAlone(client, first);
 }
 
 async function sendTogether(client: RedisClient, group: readonly WaitingCommand[]): Promise<void> {
@@ -63,7 +69,8 @@ async function execute(client: RedisClient, group: readonly ScriptCommand[]): Pr
   try {
     const pipeline = client.pipeline?.();
     for (const command of group) {
-      pipeline?.[command.name](textOf(command), command.keys.length, ...command.keys, ...command.args);
+      const { name, keys, args } = command;
+      pipeline?.[name](textOf(command), keys.length, ...keys, ...args);
     }
     return (await pipeline?.exec()) ?? [];
   } catch (error) {
@@ -75,11 +82,14 @@ async function execute(client: RedisClient, group: readonly ScriptCommand[]): Pr
 const REDIRECTED = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |^All keys in the pipeline should belong to the same slots/;
 
 function sendAlone(client: RedisClient, command: WaitingCommand): void {
-  const { name, keys, args, resolve, reject } = command;
+  const { name, keys, args } = command;
   try {
-    client[name](textOf(command), keys.length, ...keys, ...args).then(resolve, reject);
+    client[name](textOf(command), keys.length, ...keys, ...args).then(
+      (reply) => command.resolve(reply),
+      (error: unknown) => command.reject(error),
+    );
   } catch (error) {
-    reject(error);
+    command.reject(error);
   }
 }
 

@@ -80,12 +80,17 @@ export class WaitLines {
     const owned = { key, owner: checkOwner(owner, key) };
     const client = this.#store.clientFor("release", owned);
     const [lock] = this.#store.keysOf(owned, client);
-    const asked = { operation: "release", client, read: readRelease } as const;
-    const alone = { script: releaseScript, keys: [lock] as const, args: [owner] };
     const queue = this.#queueOf(key, client);
-    if (queue === undefined) return this.#store.ask(owned, { ...asked, ...alone });
-    const inTurn = { script: releaseInTurnScript, keys: [lock, queue] as const, args: [owner, ""] };
-    return this.#store.ask(owned, { ...asked, ...inTurn, instead: alone });
+    const alone = { script: releaseScript, keys: [lock], args: [owner] } as const;
+    return this.#store.ask(owned, {
+      operation: "release",
+      client,
+      script: queue === undefined ? alone.script : releaseInTurnScript,
+      keys: queue === undefined ? alone.keys : [lock, queue],
+      args: queue === undefined ? alone.args : [owner, ""],
+      instead: queue === undefined ? undefined : alone,
+      read: readRelease,
+    });
   }
 
   /** `next` gets in line before the first is woken. */

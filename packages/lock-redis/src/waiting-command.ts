@@ -10,8 +10,8 @@ export interface ScriptCommand {
 
 /** What is told of an answer. */
 export interface Answered {
-  readonly resolve: (reply: unknown) => void;
-  readonly reject: (error: unknown) => void;
+  resolve(reply: unknown): void;
+  reject(error: unknown): void;
 }
 
 /** A command that waits for the end of the tick, and then for its answer. */
