@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
+import type { AttributeChanges } from "../devices/device-fields.ts";
 import { countTransitions } from "../rollouts/count-transitions.ts";
 import { attemptEvents, devices, upgradeAttempts } from "../schema/index.ts";
 import { type AttemptState, type CancelOutcome, type ReportedState, TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
@@ -37,9 +38,9 @@ export interface DeviceUpdate {
   /** `null`: what it reported before is no longer true. */
   readonly reportedVersion?: string | null | undefined;
   readonly confirmedVersion?: string | undefined;
-}
   /** Changes: `null` removes the attribute. */
   readonly attributes?: AttributeChanges | undefined;
+}
 
 /**
  * Writes a transition and its event as one statement: the device's row first, then the attempt's with its new deadline,
@@ -105,8 +106,8 @@ function updatedDevice(db: Database, update: DeviceUpdate) {
     update devices set
       hardware_revision = coalesce(${hardwareRevision ?? null}::text, hardware_revision),
       reported_version = case when ${reported}::boolean then ${reportedVersion ?? null}::text else reported_version end,
-      confirmed_version = coalesce(${confirmedVersion ?? null}::text, confirmed_version)
       ${attributes === undefined ? sql`` : sql`attributes = jsonb_strip_nulls(attributes || ${JSON.stringify(attributes)}::jsonb),`}
+      confirmed_version = coalesce(${confirmedVersion ?? null}::text, confirmed_version)
     where id = ${id}::bigint
     returning id
   `);

@@ -33,7 +33,7 @@ export interface AttemptFacts {
 
 /**
  * The whole life of an attempt as a pure function: state only moves forward, a report that lags behind is history, and
- * of the closed states only `timed_out` is revised, by a late success.
+ * of the closed states only `timed_out` is revised, by a late success. A closed attempt takes no report of progress.
  */
 export function nextState(attempt: AttemptFacts, event: AttemptEvent): Transition {
   const cell = TRANSITIONS[attempt.state][event];
@@ -83,6 +83,7 @@ const OPEN = {
   timeout: "timed_out",
 } as const;
 
+/** How a device says that it has ended is kept, whoever has ended the attempt before: it tells what became of it. */
 const CLOSED = {
   confirmed: "closed",
   denied: "closed",
@@ -90,9 +91,9 @@ const CLOSED = {
   downloaded: "closed",
   installing: "closed",
   installed: "closed",
-  succeeded: "closed",
-  failed: "closed",
-  cancelled: "closed",
+  succeeded: "history",
+  failed: "history",
+  cancelled: "history",
   cancel_rejected: "closed",
   target_version: "history",
   other_version: "history",

@@ -1,4 +1,5 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, gt, sql } from "drizzle-orm";
+import { extendDeadline } from "../attempts/deadline.ts";
 import { type DeviceUpdate, type ReportRecord, recordDevice, recordTransition } from "../attempts/record-transition.ts";
 import {
   storableCode,
@@ -12,9 +13,15 @@ import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
 import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/credentials.ts";
 import { OtaError } from "../errors.ts";
-import { devices, firmware, products, upgradeAttempts } from "../schema/index.ts";
+import { devices, firmware, products, upgradeAttempts, upgrades } from "../schema/index.ts";
 import { canonicalVersion } from "../versions/version.ts";
-import type { AttemptState, CancelOutcome, ReportedState, VersionScheme } from "../vocabulary.ts";
+import {
+  type AttemptState,
+  type CancelOutcome,
+  type ReportedState,
+  TERMINAL_ATTEMPT_STATES,
+  type VersionScheme,
+} from "../vocabulary.ts";
 
 /** What a device says about an attempt. Texts that are too long are cut, never refused. */
 export interface Report {
@@ -56,8 +63,11 @@ const MAX_EVENTS_PER_ATTEMPT = 1_000;
  * Records a device's report in one transaction, under the locks of the device's and the attempt's row: reports are
  * ordered by our receipt, whatever the device's clock says. When this returns, the report is committed.
  *
- * @throws OtaError `DEVICE_TOKEN_INVALID`, `GATEWAY_TOKEN_INVALID`, `GATEWAY_TOKEN_REFUSED`; `NOT_FOUND` for an attempt that is not the device's; `ATTEMPT_CLOSED` with
- * `details.state` for one that is over, unless the report repeats how it ended or revises a timeout.
+ * Any word of an open attempt begins its deadline anew. A report of an end is kept also where the attempt is over: it
+ * revises a timeout if it is a success, and is history else.
+ *
+ * @throws OtaError `DEVICE_TOKEN_INVALID`, `GATEWAY_TOKEN_INVALID`, `GATEWAY_TOKEN_REFUSED`; `NOT_FOUND` for an attempt
+ * that is not the device's; `ATTEMPT_CLOSED` with `details.state` for progress on one that is over.
  */
 export async function recordReport(
   db: Database,
@@ -74,11 +84,12 @@ export async function recordReport(
     }
 
     const { effect, to, cancelOutcome } = outcome;
-    const device = deviceUpdate(found, { report, succeeded: effect === "moved" && to === "succeeded" });
+    const device = deviceUpdate(found, { report, succeeded: await confirms(tx, { outcome, report, found }) });
     if (effect === "moved" || (effect === "history" && found.attempt.lastSeq < MAX_EVENTS_PER_ATTEMPT)) {
       await recordTransition(tx, { attemptId, from, to, cancelOutcome, report: toRecord(report), device });
-    } else if (device !== undefined) {
-      await recordDevice(tx, device);
+    } else {
+      if (device !== undefined) await recordDevice(tx, device);
+      if (!isOver(to)) await extendDeadline(tx, { attemptId, state: to });
     }
     return { attempt: { id: attemptId, state: to }, effect, deviceId: found.device.id, now: found.now };
   });
@@ -86,6 +97,7 @@ export async function recordReport(
 
 interface FoundAttempt {
   readonly attempt: {
+    readonly id: number;
     readonly state: AttemptState;
     readonly cancelOutcome: CancelOutcome | null;
     readonly lastSeq: number;
@@ -108,6 +120,7 @@ async function lockAttempt(
   const [found] = await tx
     .select({
       attempt: {
+        id: upgradeAttempts.id,
         state: upgradeAttempts.state,
         cancelOutcome: upgradeAttempts.cancelOutcome,
         lastSeq: upgradeAttempts.lastSeq,
@@ -149,6 +162,39 @@ function outcomeOf(report: Report, { attempt, target, product }: FoundAttempt): 
   if (shown.effect === "moved") return { effect: "moved", to: shown.state, cancelOutcome: shown.cancelOutcome };
   if (said.effect === "closed") return { effect: "closed" };
   return { effect: said.effect, to: then.state, cancelOutcome: then.cancelOutcome };
+}
+
+/**
+ * Whether the device runs the attempt's firmware by now. Where its word is success it is believed on an attempt that is
+ * over too, whoever has ended that, unless it has succeeded with something else since: then the word is an old one.
+ */
+async function confirms(
+  tx: Database,
+  context: {
+    readonly outcome: { readonly effect: "moved" | "history" | "repeated"; readonly to: AttemptState };
+    readonly report: Report;
+    readonly found: FoundAttempt;
+  },
+): Promise<boolean> {
+  const { outcome, report, found } = context;
+  const { effect, to } = outcome;
+  const { id, state: from } = found.attempt;
+  const lateWord = effect === "history" && isOver(from) && report.state === "succeeded";
+  if (effect === "moved" ? to !== "succeeded" : !lateWord || found.product.confirmBy !== "report") return false;
+  if (!isOver(from)) return true;
+  const [newer] = await tx
+    .select({ id: upgradeAttempts.id })
+    .from(upgrades)
+    .innerJoin(upgradeAttempts, eq(upgradeAttempts.upgradeId, upgrades.id))
+    .where(
+      and(eq(upgrades.deviceId, found.device.id), gt(upgradeAttempts.id, id), eq(upgradeAttempts.state, "succeeded")),
+    )
+    .limit(1);
+  return newer === undefined;
+}
+
+function isOver(state: AttemptState): boolean {
+  return TERMINAL_ATTEMPT_STATES.some((over) => over === state);
 }
 
 /** What the device's row learns from the report, or `undefined` where it is no news. */

@@ -24,11 +24,11 @@ downloaded            | =         | .      | .           | .          | installi
 installing            | =         | .      | .           | .          | .          | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling | .           | timed_out
 installed             | =         | .      | .           | .          | .          | .         | succeeded/.         | failed | cancelled | .               | succeeded      | .             | cancelling | .           | timed_out
 cancelling            | =         | .      | .           | .          | .          | .         | succeeded/installed | failed | *         | installing      | succeeded      | .             | =          | =           | timed_out
-succeeded             | x         | x      | x           | x          | x          | x         | =                   | x      | x         | x               | =              | .             | x          | x           | x
-failed                | x         | x      | x           | x          | x          | x         | x                   | =      | x         | x               | .              | .             | x          | x           | x
-cancelled             | x         | x      | x           | x          | x          | x         | x                   | x      | =         | x               | .              | .             | =          | x           | x
-timed_out             | x         | x      | x           | x          | x          | x         | succeeded/.         | x      | x         | x               | succeeded      | .             | x          | x           | =
-superseded            | x         | x      | x           | x          | x          | x         | x                   | x      | =         | x               | .              | .             | x          | =           | x
+succeeded             | x         | x      | x           | x          | x          | x         | =                   | .      | .         | x               | =              | .             | x          | x           | x
+failed                | x         | x      | x           | x          | x          | x         | .                   | =      | .         | x               | .              | .             | x          | x           | x
+cancelled             | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | =          | x           | x
+timed_out             | x         | x      | x           | x          | x          | x         | succeeded/.         | .      | .         | x               | succeeded      | .             | x          | x           | =
+superseded            | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | x          | =           | x
 `;
 
 const lines = CONTRACT.trim()

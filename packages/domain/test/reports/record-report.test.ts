@@ -102,22 +102,75 @@ describeOnDatabases("recordReport", (database) => {
     expect(await events()).toHaveLength(2);
   });
 
-  it("refuses reports on a closed attempt, and says how it ended", async () => {
+  it("refuses progress on a closed attempt, and says how it ended", async () => {
     const { report, events } = await setUp();
     await report("failed");
-    for (const state of ["downloading", "installed", "succeeded", "cancelled"] as const) {
+    for (const state of ["confirmed", "downloading", "installed", "cancel_rejected"] as const) {
       await expect(report(state)).rejects.toMatchObject({ code: "ATTEMPT_CLOSED", details: { state: "failed" } });
     }
     expect(await events()).toHaveLength(2);
   });
 
-  it("a late success revises a timeout", async () => {
+  it("keeps an end that is reported on an attempt which is over, and leaves the attempt as it ended", async () => {
+    const { report, events, attempt, setAttempt } = await setUp();
+    await setAttempt("state = 'timed_out', closed_at = now(), failure_message = 'silent while offered'");
+    const { closedAt } = await attempt();
+    const late = await report("failed", { code: 7, message: "flash worn out" });
+    expect(late).toMatchObject({ effect: "history", attempt: { state: "timed_out" } });
+    expect(await report("cancelled")).toMatchObject({ effect: "history" });
+    expect(await attempt()).toMatchObject({ failureCode: null, failureMessage: "silent while offered", closedAt });
+    expect((await events()).slice(1)).toMatchObject([
+      { seq: 2, reportedState: "failed", fromState: "timed_out", toState: "timed_out", code: 7 },
+      { seq: 3, reportedState: "cancelled" },
+    ]);
+  });
+
+  it("a late success revises a timeout, and nothing of the timeout stays", async () => {
     const { report, attempt, facts, setAttempt } = await setUp();
-    await setAttempt("state = 'timed_out', closed_at = now()");
+    await setAttempt("state = 'timed_out', closed_at = now(), failure_message = 'silent while offered'");
     await expect(report("installing")).rejects.toMatchObject({ code: "ATTEMPT_CLOSED" });
     expect(await report("succeeded")).toMatchObject({ effect: "moved", attempt: { state: "succeeded" } });
-    expect(await attempt()).toMatchObject({ state: "succeeded" });
+    expect(await attempt()).toMatchObject({ state: "succeeded", failureMessage: null });
     expect(await facts()).toMatchObject({ confirmedVersion: "2.0.0" });
+  });
+
+  it("believes a success on an attempt that the service has ended, and does not offer the same again", async () => {
+    const { report, attempt, facts, setAttempt, checks, tokenHash } = await setUp();
+    await setAttempt("state = 'cancelled', closed_at = now() - interval '1 day'");
+    expect(await report("succeeded")).toMatchObject({ effect: "history", attempt: { state: "cancelled" } });
+    expect(await attempt()).toMatchObject({ state: "cancelled" });
+    expect(await facts()).toMatchObject({ confirmedVersion: "2.0.0", reportedVersion: null });
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ decision: "none", reason: "UP_TO_DATE" });
+  });
+
+  it("a success that comes after one with something newer tells nothing about what the device runs", async () => {
+    const { fleet, report, attempt, facts, setAttempt, checks, tokenHash } = await setUp();
+    await setAttempt("state = 'timed_out', closed_at = now()");
+    await fleet.release("3.0.0");
+    const next = (await checks.checkForUpdate({ tokenHash })) as UpdateAnswer;
+    const succeeded = { tokenHash, attemptId: next.attempt.id, report: { state: "succeeded" } } as const;
+    expect(await checks.recordReport(succeeded)).toMatchObject({ attempt: { state: "succeeded" } });
+    expect(await report("succeeded")).toMatchObject({ effect: "moved", attempt: { state: "succeeded" } });
+    expect(await attempt()).toMatchObject({ state: "succeeded" });
+    expect(await facts()).toMatchObject({ confirmedVersion: "3.0.0" });
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ reason: "UP_TO_DATE" });
+  });
+
+  it("any word of the device begins its deadline anew, also one that is not kept", async () => {
+    const { report, attempt, setAttempt } = await setUp();
+    const expectAnew = async () => {
+      const { deadlineAt } = await attempt();
+      expect((deadlineAt?.getTime() ?? 0) - Date.now()).toBeGreaterThan(86_000_000);
+    };
+    const nearlyOver = "deadline_at = now() + interval '1 second'";
+    await expectAnew();
+    for (const [state, more] of [["downloading"], ["downloading"], ["confirmed"], ["downloading", "last_seq = 1000"]]) {
+      await setAttempt([nearlyOver, ...(more === undefined ? [] : [more])].join(", "));
+      await report(state as Report["state"]);
+      await expectAnew();
+    }
+    await report("failed");
+    expect(await attempt()).toMatchObject({ deadlineAt: null });
   });
 
   it("waits for the new version where that makes success", async () => {
