@@ -3,6 +3,8 @@ import { artifactCases, deviceArtifactCases } from "../catalog/artifacts.cases.t
 import { firmwareCases } from "../catalog/firmware.cases.ts";
 import { productCases } from "../catalog/products.cases.ts";
 import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
+import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
+import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
 import { deviceCases } from "../devices/devices.cases.ts";
 import { upgradeCases } from "../devices/upgrades.cases.ts";
 import { installationCases } from "../installation.cases.ts";
@@ -22,6 +24,10 @@ export const RECORD_CASES: readonly Cases[] = [
   withdrawCases,
   artifactCases,
   deviceArtifactCases,
+  signingCases,
+  draftDeletionCases,
+  sourceUrlCases,
+  storedArtifactCases,
   deviceCases,
   upgradeCases,
   operatorKeyCases,
