@@ -2,7 +2,7 @@
 export interface Session {
   /** Takes the key, which nobody else wants, and gives it back. */
   pair(key: string): Promise<void>;
-  /** Waits for the key as long as it takes, holds it while `work` runs, and gives it back. A floor cannot wait. */
+  /** Waits for the key as long as it takes, holds it while `work` runs, and gives it back. A bare socket cannot wait. */
   waitFor?(key: string, work: () => Promise<void>): Promise<void>;
   /** Takes the key and keeps it: what is returned is all that a holder has to keep. */
   hold?(key: string): Promise<unknown>;

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { type RedisServer, startRedis } from "@ota/testkit";
 import { CONTENDERS, type ContenderName } from "./contenders.ts";
-import { type Contention, measureContention, measureThroughput, median, type Throughput } from "./measures.ts";
+import { type Contention, measureContention, measureThroughput, median, medians, type Throughput } from "./measures.ts";
 import { type Report, reportText } from "./report.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
@@ -10,7 +10,7 @@ const HELP = `Measures the lock packages beside their floors and peers, on a pri
 
   pnpm bench:locks [options]
 
-  --rounds N    interleaved rounds of the throughput measures (default 9)
+  --rounds N    interleaved rounds of the throughput measures (default 9); those of contention are a third as many
   --out FILE    also write the tables to FILE
   --only WORD   only contenders whose name holds WORD, beside the floor
   --help
@@ -19,6 +19,7 @@ Takes about four minutes. Figures are medians; throughput is a ratio to the floo
 
 const CONCURRENCIES = [1, 16, 256];
 const TURN_MS = 400;
+const CONTENTION_MS = 1_500;
 
 const { values: options } = parseArgs({
   options: {
@@ -42,8 +43,8 @@ async function main(): Promise<void> {
   await using redis = await startRedis();
   const report: Report = {
     throughput: await throughput(redis, { names, rounds }),
-    oneProcess: await contention(redis, { names, processes: 1, waiters: 32 }),
-    twoProcesses: await contention(redis, { names, processes: 2, waiters: 16 }),
+    oneProcess: await contention(redis, { names, rounds: Math.ceil(rounds / 3), processes: 1, waiters: 32 }),
+    twoProcesses: await contention(redis, { names, rounds: Math.ceil(rounds / 3), processes: 2, waiters: 16 }),
     ...(await burstsAndMemory(redis, names)),
   };
   const text = reportText(report, { rounds });
@@ -94,16 +95,44 @@ async function throughput(
   }));
 }
 
+/** Every contender in turn, in each round; the first only warms up. */
 async function contention(
   redis: RedisServer,
-  load: { readonly names: readonly ContenderName[]; readonly processes: number; readonly waiters: number },
-): Promise<readonly { readonly name: ContenderName; readonly figures: Contention }[]> {
-  const results = [];
+  load: {
+    readonly names: readonly ContenderName[];
+    readonly rounds: number;
+    readonly processes: number;
+    readonly waiters: number;
+  },
+): Promise<Report["oneProcess"]> {
+  const { rounds, processes, waiters } = load;
+  const crews = new Map<ContenderName, readonly WorkerProcess[]>();
   for (const name of load.names.filter(canWait)) {
-    progress(`${load.processes} × ${load.waiters} waiters: ${name}`);
-    results.push({ name, figures: await measureContention(name, redis, { ...load, durationMs: 4_000 }) });
+    const starting = Array.from({ length: processes }, () => WorkerProcess.start(name, redis.url));
+    crews.set(name, await Promise.all(starting));
   }
-  return results;
+  const measured = new Map<ContenderName, { timesFloor: number; figures: Contention }[]>();
+  for (let round = 0; round <= rounds; round++) {
+    progress(`${processes} × ${waiters} waiters, ${round === 0 ? "warming up" : `round ${round} of ${rounds}`}`);
+    const turns = new Map<ContenderName, Contention>();
+    for (const [name, crew] of crews) {
+      const durationMs = round === 0 ? 500 : CONTENTION_MS;
+      turns.set(name, await measureContention(crew, { key: `bench:contended:${name}`, waiters, durationMs }));
+    }
+    const floor = turns.get("floor")?.turnsPerSecond ?? Number.NaN;
+    if (round === 0) continue;
+    for (const [name, figures] of turns) {
+      const list = measured.get(name) ?? [];
+      measured.set(name, list);
+      list.push({ timesFloor: figures.turnsPerSecond / floor, figures });
+    }
+  }
+  for (const worker of [...crews.values()].flat()) await worker[Symbol.asyncDispose]();
+  return [...measured].map(([name, list]) => ({
+    name,
+    timesFloor: median(list.map(({ timesFloor }) => timesFloor)),
+    figures: medians(list.map(({ figures }) => figures)),
+  }));
 }
 
 async function burstsAndMemory(
@@ -128,9 +157,9 @@ async function burstsAndMemory(
   return { bursts, heap };
 }
 
-/** Floors have no way to wait. */
+/** A bare socket has no way to wait. */
 function canWait(name: ContenderName): boolean {
-  return name !== "floor" && !name.startsWith("bare");
+  return !name.startsWith("bare");
 }
 
 function progress(text: string): void {

@@ -1,7 +1,6 @@
 import type { RedisServer } from "@ota/testkit";
-import type { ContenderName } from "./contenders.ts";
 import type { Turn } from "./worker.ts";
-import { WorkerProcess } from "./worker-process.ts";
+import type { WorkerProcess } from "./worker-process.ts";
 
 /** What one contender showed without contention, in one round. */
 export interface Throughput {
@@ -40,27 +39,15 @@ export async function measureThroughput(
   };
 }
 
-/** `waiters` in each of `processes` want one key for `durationMs`. */
+/** `waiters` in each of the processes want one key for `durationMs`. */
 export async function measureContention(
-  contender: ContenderName,
-  redis: RedisServer,
-  load: { readonly processes: number; readonly waiters: number; readonly durationMs: number },
+  workers: readonly WorkerProcess[],
+  load: { readonly key: string; readonly waiters: number; readonly durationMs: number },
 ): Promise<Contention> {
-  const workers = await Promise.all(
-    Array.from({ length: load.processes }, () => WorkerProcess.start(contender, redis.url)),
-  );
-  try {
-    const { waiters } = load;
-    const contend = (key: string, durationMs: number) =>
-      Promise.all(workers.map((worker) => worker.run({ kind: "contention", key, waiters, durationMs })));
-    await contend("bench:warm-up", 500);
-    const results = await contend("bench:contended", load.durationMs);
-    const turns = results.flatMap((result) => result.turns).sort((a, b) => a.enteredAtMs - b.enteredAtMs);
-    const commands = results.reduce((sum, result) => sum + result.commands, 0);
-    return summarise(turns, { waiters: waiters * load.processes, commands, durationMs: load.durationMs });
-  } finally {
-    for (const worker of workers) await worker[Symbol.asyncDispose]();
-  }
+  const results = await Promise.all(workers.map((worker) => worker.run({ kind: "contention", ...load })));
+  const turns = results.flatMap((result) => result.turns).sort((a, b) => a.enteredAtMs - b.enteredAtMs);
+  const commands = results.reduce((sum, result) => sum + result.commands, 0);
+  return summarise(turns, { waiters: load.waiters * workers.length, commands, durationMs: load.durationMs });
 }
 
 function summarise(
@@ -87,6 +74,20 @@ function summarise(
     handOffP50Ms: quantile(handOffs, 0.5),
     handedOn: handOffs.length / Math.max(1, turns.length - 1),
     turnsPerSecond: (turns.length / facts.durationMs) * 1000,
+  };
+}
+
+/** The median of each figure by itself. */
+export function medians(rounds: readonly Contention[]): Contention {
+  const of = (figure: keyof Contention): number => median(rounds.map((round) => round[figure]));
+  return {
+    starved: of("starved"),
+    jain: of("jain"),
+    waitP99Ms: of("waitP99Ms"),
+    commandsPerTurn: of("commandsPerTurn"),
+    handOffP50Ms: of("handOffP50Ms"),
+    handedOn: of("handedOn"),
+    turnsPerSecond: of("turnsPerSecond"),
   };
 }
 
