@@ -100,7 +100,10 @@ class DeadlineQueue {
     else if (!this.#background) this.#timer.ref();
   }
 
-  remove({ previous, next }: Deadline): void {
+  remove(deadline: Deadline): void {
+    const { previous, next } = deadline;
+    deadline.previous = undefined;
+    deadline.next = undefined;
     if (previous === undefined) this.#first = next;
     else previous.next = next;
     if (next === undefined) this.#last = previous;
