@@ -32,6 +32,7 @@ export {
   type UpdateChecksSettings,
 } from "./check/update-checks.ts";
 export { type Database, migrationsFolder } from "./database.ts";
+export { cancelUpgrade, resetUpgrade } from "./devices/change-upgrade.ts";
 export type { DeviceCredentials } from "./devices/credentials.ts";
 export { deleteDevice } from "./devices/delete-device.ts";
 export { type Device, type DeviceWithToken, getDevice } from "./devices/device.ts";

@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
 import {
   type Actor,
+  type AttemptState,
   type AuditAction,
+  cancelUpgrade,
   createOperatorKey,
   createProduct,
   type Database,
@@ -10,12 +12,14 @@ import {
   registerDevice,
   registerFirmware,
   releaseFirmware,
+  resetUpgrade,
   revokeOperatorKey,
   rotateDeviceToken,
   updateDevice,
   withdrawFirmware,
 } from "../src/index.ts";
 import { newToken } from "../src/tokens.ts";
+import { anAttempt } from "./support/attempts.ts";
 import { casesOn } from "./support/databases.ts";
 import { codeOf, inParallel, tally } from "./support/errors.ts";
 import {
@@ -56,6 +60,18 @@ const CHANGES: Partial<Record<AuditAction, Change>> = {
     await change();
     return { subjectId: id, again: change };
   },
+  "upgrade.cancel": async (db) => {
+    const { upgradeId } = await anUpgrade(db, "downloading");
+    const change = () => cancelUpgrade(db, { actor: ACTOR, upgradeId });
+    await change();
+    return { subjectId: upgradeId, again: change };
+  },
+  "upgrade.reset": async (db) => {
+    const { upgradeId } = await anUpgrade(db, "failed");
+    const change = () => resetUpgrade(db, { actor: ACTOR, upgradeId });
+    await change();
+    return { subjectId: upgradeId, again: change };
+  },
   "device.register": async (db) => {
     const input = { actor: ACTOR, product: await aProduct(db), serial: uniqueName("serial") };
     const { device } = await registerDevice(db, input);
@@ -84,6 +100,13 @@ const CHANGES: Partial<Record<AuditAction, Change>> = {
     return { subjectId: operatorKey.id, again: change };
   },
 };
+
+async function anUpgrade(db: Database, state: AttemptState): Promise<{ upgradeId: string }> {
+  const product = await aProduct(db);
+  const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+  const { device } = await aDevice(db, product);
+  return anAttempt(db, { deviceId: device.id, firmwareId: firmware.id, state });
+}
 
 export const auditCases = casesOn("the audit log", (database) => {
   it.each(Object.entries(CHANGES))("%s writes one row, and none where nothing is changed", async (action, change) => {

@@ -2,15 +2,20 @@ import {
   ATTEMPT_STATES,
   type Attempt,
   type AttemptEvent,
+  cancelUpgrade,
   getUpgrade,
   listUpgrades,
   REPORTED_STATES,
+  resetUpgrade,
   type Upgrade,
+  type UpgradeHistory,
 } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { attemptIdSchema, productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
+
+const params = z.strictObject({ upgradeId: publicIdSchema });
 
 const stateSchema = z.enum(ATTEMPT_STATES);
 
@@ -49,6 +54,10 @@ const upgradeFields = {
   device: z.object({ id: publicIdSchema, serial: z.string(), product: productNameSchema }),
   firmware: z.object({ id: publicIdSchema, version: z.string() }),
   fromVersion: z.string().nullable().meta({ description: "What the device ran when the record was made." }),
+  attemptsForgiven: z
+    .int()
+    .min(0)
+    .meta({ description: "Attempts numbered above this count towards the cap: a reset has forgiven the others." }),
   attempt: attemptSchema,
   createdAt: timeSchema,
 };
@@ -62,7 +71,7 @@ const upgradeHistorySchema = z
   .object({ ...upgradeFields, attempts: z.array(attemptSchema.extend({ events: z.array(eventSchema) })) })
   .meta({ id: "UpgradeHistory", description: "An upgrade with its attempts and their events, oldest first." });
 
-/** Upgrades: which device moves to which firmware, and how it goes. */
+/** Upgrades: which device moves to which firmware, how it goes, and an operator's say in it. */
 export const upgradeRoutes: readonly RouteDefinition[] = [
   defineRoute({
     method: "GET",
@@ -92,23 +101,64 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     summary: "Get an upgrade with its whole history",
     tag: "Fleet",
     auth: "operator",
-    request: { params: z.strictObject({ upgradeId: publicIdSchema }) },
+    request: { params },
     responses: { 200: { description: "The upgrade", body: upgradeHistorySchema } },
     problems: ["NOT_FOUND"],
     async handler({ params }, { db }) {
-      const upgrade = await getUpgrade(db, params);
-      const attempts = upgrade.attempts.map(({ events, ...attempt }) => ({
-        ...attemptView(attempt),
-        events: events.map(eventView),
-      }));
-      return { status: 200, body: { ...upgradeView(upgrade), attempts } };
+      return { status: 200, body: upgradeHistoryView(await getUpgrade(db, params)) };
+    },
+  }),
+  defineRoute({
+    method: "POST",
+    path: "/v1/upgrades/{upgradeId}/cancel",
+    operationId: "cancelUpgrade",
+    summary: "Cancel an upgrade's open attempt",
+    description:
+      "It ends at once while the device has not begun. One that has is asked to stop at its next check; until it has " +
+      "answered the attempt is `cancelling`. The firmware is offered again after a pause, as after any other end: to keep " +
+      "it from the device, block the device or stop the rollout. Cancelling again changes nothing.",
+    tag: "Fleet",
+    auth: "operator",
+    request: { params },
+    responses: { 200: { description: "The upgrade as it is now", body: upgradeHistorySchema } },
+    problems: ["NOT_FOUND", "INVALID_STATE"],
+    async handler({ actor, params }, { db }) {
+      return { status: 200, body: upgradeHistoryView(await cancelUpgrade(db, { actor, ...params })) };
+    },
+  }),
+  defineRoute({
+    method: "POST",
+    path: "/v1/upgrades/{upgradeId}/reset",
+    operationId: "resetUpgrade",
+    summary: "Forgive an upgrade's attempts, so that it may be tried again",
+    description:
+      "The attempts so far count no more towards the cap, and the next one needs not wait. Resetting again changes nothing.",
+    tag: "Fleet",
+    auth: "operator",
+    request: { params },
+    responses: { 200: { description: "The upgrade as it is now", body: upgradeHistorySchema } },
+    problems: ["NOT_FOUND"],
+    async handler({ actor, params }, { db }) {
+      return { status: 200, body: upgradeHistoryView(await resetUpgrade(db, { actor, ...params })) };
     },
   }),
 ];
 
+function upgradeHistoryView(upgrade: UpgradeHistory): z.output<typeof upgradeHistorySchema> {
+  const attempts = upgrade.attempts.map(({ events, ...attempt }) => ({
+    ...attemptView(attempt),
+    events: events.map(eventView),
+  }));
+  return { ...upgradeView(upgrade), attempts };
+}
+
 function upgradeView(upgrade: Upgrade): z.output<typeof upgradeSchema> {
-  const { id, device, firmware, fromVersion, attempt, createdAt } = upgrade;
-  return { id, device, firmware, fromVersion, attempt: attemptView(attempt), createdAt: createdAt.toISOString() };
+  const { id, device, firmware, fromVersion, attemptsForgiven, attempt, createdAt } = upgrade;
+  return {
+    ...{ id, device, firmware, fromVersion, attemptsForgiven },
+    attempt: attemptView(attempt),
+    createdAt: createdAt.toISOString(),
+  };
 }
 
 function attemptView(attempt: Attempt): z.output<typeof attemptSchema> {

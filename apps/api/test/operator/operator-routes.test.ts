@@ -245,6 +245,40 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
     expect((await api.operator("GET", `/v1/upgrades?firmwareId=${firmware.id}&state=failed`)).body.items).toEqual([]);
   });
 
+  describe("an operator's say in an upgrade", () => {
+    const aDeviceInAttempt = async () => {
+      const product = await aProduct(api);
+      const device = await aDevice(api, { product });
+      await aFirmware(api, { product, version: "2.0.0" });
+      const { attempt, upgradeId } = (await device.call("POST", "/v1/check", { json: { version: "1.0.0" } })).body;
+      const report = (state: string) => device.call("POST", `/v1/attempts/${attempt.id}/reports`, { json: { state } });
+      const change = (what: "cancel" | "reset") => api.operator("POST", `/v1/upgrades/${upgradeId}/${what}`);
+      return { device, attempt, upgradeId, report, change };
+    };
+
+    test("a cancelled upgrade stops at the device's next check, and ends with its answer", async () => {
+      const { device, attempt, report, change, upgradeId } = await aDeviceInAttempt();
+      await report("downloading");
+      expect((await change("cancel")).body).toMatchObject({ id: upgradeId, attempt: { state: "cancelling" } });
+      const told = (await device.call("POST", "/v1/check")).body;
+      expect(told).toMatchObject({ decision: "none", stopping: { id: attempt.id } });
+      expect((await report("cancelled")).body).toMatchObject({ attempt: { state: "cancelled" } });
+      const again = await change("cancel");
+      expect([again.status, again.body.attempt.state]).toEqual([200, "cancelled"]);
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ decision: "none", reason: "BACKOFF" });
+    });
+
+    test("a reset upgrade is tried again at once; one that has ended cannot be cancelled", async () => {
+      const { device, report, change, upgradeId } = await aDeviceInAttempt();
+      await report("failed");
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ decision: "none", reason: "BACKOFF" });
+      const refused = await change("cancel");
+      expect([refused.status, refused.body.code]).toEqual([409, "INVALID_STATE"]);
+      expect((await change("reset")).body).toMatchObject({ attemptsForgiven: 1, attempts: [{ state: "failed" }] });
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ upgradeId, attempt: { number: 2 } });
+    });
+  });
+
   describe("operator keys", () => {
     test("a new key works, is listed without its secret, and is refused once it is revoked", async () => {
       const { operatorKey, key } = (await api.operator("POST", "/v1/operator-keys", { json: { name: "pipeline" } }))
@@ -301,6 +335,8 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
     ["POST", `/v1/firmware/${UNKNOWN_ID}/release`],
     ["POST", `/v1/firmware/${UNKNOWN_ID}/withdraw`],
     ["GET", `/v1/upgrades/${UNKNOWN_ID}`],
+    ["POST", `/v1/upgrades/${UNKNOWN_ID}/cancel`],
+    ["POST", `/v1/upgrades/${UNKNOWN_ID}/reset`],
     ["GET", `/v1/upgrades?deviceId=${UNKNOWN_ID}`],
     ["POST", `/v1/operator-keys/${UNKNOWN_ID}/revoke`],
   ])("%s %s: what is not there answers 404", async (method, path) => {

@@ -53,6 +53,8 @@ export interface Upgrade {
   readonly firmware: { readonly id: string; readonly version: string };
   /** What the device ran when the record was made. */
   readonly fromVersion: string | null;
+  /** Attempts numbered above this count towards the cap: an operator's reset has forgiven the others. */
+  readonly attemptsForgiven: number;
   /** The newest attempt: its state is the upgrade's. */
   readonly attempt: Attempt;
   readonly createdAt: Date;
@@ -197,8 +199,8 @@ async function rowIdOf(db: Database, table: typeof devices | typeof firmware, pu
 }
 
 function toUpgrade({ upgrade, attempt, device, firmware }: UpgradeRow): Upgrade {
-  const { publicId: id, fromVersion, createdAt } = upgrade;
-  return { id, device, firmware, fromVersion, attempt: toAttempt(attempt), createdAt };
+  const { publicId: id, fromVersion, attemptsForgiven, createdAt } = upgrade;
+  return { id, device, firmware, fromVersion, attemptsForgiven, attempt: toAttempt(attempt), createdAt };
 }
 
 function toAttempt(row: typeof upgradeAttempts.$inferSelect): Attempt {

@@ -21,6 +21,7 @@ export const upgradeCases = casesOn("upgrades", (database) => {
         device: { id: device.id, serial: device.serial, product },
         firmware: { id: firmware.id, version: "1.0.0" },
         fromVersion: null,
+        attemptsForgiven: 0,
         attempt: {
           ...{ id: attemptId, number: 2, state: "downloading", failureCode: null, failureMessage: null },
           ...{ openedAt: expect.any(Date), updatedAt: expect.any(Date), closedAt: null, deadlineAt: null },

@@ -5,6 +5,7 @@ import { productCases } from "../catalog/products.cases.ts";
 import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
 import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
 import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
+import { changeUpgradeCases } from "../devices/change-upgrade.cases.ts";
 import { deviceCases } from "../devices/devices.cases.ts";
 import { upgradeCases } from "../devices/upgrades.cases.ts";
 import { installationCases } from "../installation.cases.ts";
@@ -30,6 +31,7 @@ export const RECORD_CASES: readonly Cases[] = [
   storedArtifactCases,
   deviceCases,
   upgradeCases,
+  changeUpgradeCases,
   operatorKeyCases,
   auditCases,
   pageCases,
