@@ -66,22 +66,27 @@ export async function listAudit(db: Database, input: PageRequest & AuditFilter):
   return pageOf(window, { rows, idOf: (row) => row.id, toItem: toAuditEntry });
 }
 
+/** A change to be written. */
+export type NewAuditEntry = Pick<AuditEntry, "actor" | "action" | "subjectId"> &
+  Partial<Pick<AuditEntry, "before" | "after">>;
+
 /** Writes the row of one change. It belongs into the transaction of the change: both are kept, or neither. */
-export async function recordAudit(
-  tx: Database,
-  entry: Pick<AuditEntry, "actor" | "action" | "subjectId"> & Partial<Pick<AuditEntry, "before" | "after">>,
-): Promise<void> {
-  const { actor } = entry;
-  await tx.insert(auditLog).values({
-    publicId: newPublicId(),
-    actorKind: actor.kind,
-    actorKeyId: actor.kind === "operator" ? actor.keyId : null,
-    actorName: actor.kind === "operator" ? actor.name : null,
-    action: entry.action,
-    subjectId: entry.subjectId,
-    before: entry.before ?? null,
-    after: entry.after ?? null,
-  });
+export async function recordAudit(tx: Database, entry: NewAuditEntry): Promise<void> {
+  await recordAudits(tx, [entry]);
+}
+
+/** As {@link recordAudit}, for up to some thousands of changes at once. */
+export async function recordAudits(tx: Database, entries: readonly NewAuditEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await tx.insert(auditLog).values(
+    entries.map(({ actor, action, subjectId, before = null, after = null }) => ({
+      publicId: newPublicId(),
+      actorKind: actor.kind,
+      actorKeyId: actor.kind === "operator" ? actor.keyId : null,
+      actorName: actor.kind === "operator" ? actor.name : null,
+      ...{ action, subjectId, before, after },
+    })),
+  );
 }
 
 /** The service's own changes have no key; by the null they are found in the same index. */

@@ -33,6 +33,7 @@ export const PROBLEMS = {
   INVALID_VERSION: { status: 422, title: "The version is not valid" },
   INVALID_STATE: { status: 409, title: "Its state does not allow this" },
   INVALID_CURSOR: { status: 422, title: "The cursor is not valid" },
+  LINES_INVALID: { status: 422, title: "Some lines of the list are not valid" },
   INVALID_FIELD: { status: 422, title: "A field is not valid" },
   DEVICE_TOKEN_INVALID: { status: 401, title: "The device token is not valid" },
   GATEWAY_TOKEN_INVALID: { status: 401, title: "The gateway token is not valid" },

@@ -1,3 +1,4 @@
+import { LINE_PROBLEM_CODES } from "@ota/domain";
 import { z } from "zod";
 import { PROBLEMS, type ProblemCode } from "./problems.ts";
 
@@ -48,8 +49,21 @@ export const problemSchema = z
     detail: z.string().meta({ description: "What happened and what to do, for people." }),
     requestId: z.string().meta({ description: "Quote it when you ask the operators of the service." }),
     errors: z
-      .array(z.object({ field: z.string(), message: z.string() }))
+      .array(
+        z.object({
+          line: z.int().optional().meta({ description: "With LINES_INVALID." }),
+          field: z.string().nullable().meta({ description: "null: the line as a whole." }),
+          code: z.enum(LINE_PROBLEM_CODES).optional().meta({ description: "With LINES_INVALID. Stable: rely on it." }),
+          message: z.string(),
+        }),
+      )
       .optional()
-      .meta({ description: "The invalid fields, with FIELDS_INVALID." }),
+      .meta({
+        description: "The invalid fields, with FIELDS_INVALID; what is wrong with the lines, with LINES_INVALID.",
+      }),
+    errorsTotal: z
+      .int()
+      .optional()
+      .meta({ description: "How many errors there are, with LINES_INVALID: only the first 1 000 are told." }),
   })
   .meta({ id: "Problem" });

@@ -45,7 +45,7 @@ export async function updateDevice(
   return db.transaction(async (tx) => {
     const { device, product } = await findDevice(tx, input.deviceId, { lock: "change" });
     const before = knownOf(device);
-    const after = changed(before, input);
+    const after = changedKnown(before, input);
     if (JSON.stringify(after) === JSON.stringify(before)) return toDevice({ device, product });
     await tx.update(devices).set(after).where(eq(devices.id, device.id));
     const subjectId = device.publicId;
@@ -60,7 +60,8 @@ export function knownOf(device: typeof devices.$inferSelect) {
   return { channel, hardwareRevision, groups: groups.toSorted(), attributes, timeZone, blocked, blockedReason };
 }
 
-type Known = ReturnType<typeof knownOf>;
+/** What operators may change of a device. */
+export type KnownOfDevice = ReturnType<typeof knownOf>;
 
 function requireChanges(changes: DeviceChanges): void {
   const { channel, hardwareRevision, groups, addGroups, removeGroups, attributes, timeZone } = changes;
@@ -76,7 +77,8 @@ function requireChanges(changes: DeviceChanges): void {
   if (typeof timeZone === "string") requireTimeZone("timeZone", timeZone);
 }
 
-function changed(before: Known, changes: DeviceChanges): Known {
+/** What is known after the changes. Throws INVALID_FIELD where they do not go together. */
+export function changedKnown(before: KnownOfDevice, changes: DeviceChanges): KnownOfDevice {
   const { channel, hardwareRevision, attributes, timeZone, blocked = before.blocked } = changes;
   const reason = changes.blockedReason === undefined ? (blocked ? before.blockedReason : null) : changes.blockedReason;
   requireBlockedReason("blockedReason", { reason, blocked });

@@ -1,0 +1,133 @@
+import { and, asc, eq, sql } from "drizzle-orm";
+import { type Actor, recordAudits } from "../audit.ts";
+import type { Database } from "../database.ts";
+import { OtaError } from "../errors.ts";
+import { devices } from "../schema/index.ts";
+import type { ExistingDevices, PreparedDevice, RegisteredLine } from "./device-list.ts";
+import { ROWS_PER_STATEMENT } from "./insert-devices.ts";
+import type { LineProblems } from "./line-problems.ts";
+import { changedKnown, type KnownOfDevice, knownOf } from "./update-device.ts";
+
+/** What has become of a device that was there. */
+type ExistingOutcome = Pick<RegisteredLine, "id" | "outcome">;
+
+interface ExistingInput {
+  readonly actor: Actor;
+  readonly productId: bigint;
+  readonly devices: readonly PreparedDevice[];
+  readonly existing: ExistingDevices;
+  /** What cannot be is added to it. */
+  readonly problems: LineProblems;
+}
+
+/**
+ * Looks after the lines that were not inserted, and returns what has become of those whose serial is there, by serial.
+ * The devices are locked in the order of their serials.
+ */
+export async function updateExisting(
+  tx: Database,
+  input: ExistingInput,
+): Promise<ReadonlyMap<string, ExistingOutcome>> {
+  const inOrder = input.devices.toSorted((one, other) => (one.serial < other.serial ? -1 : 1));
+  const outcomes = new Map<string, ExistingOutcome>();
+  for (let start = 0; start < inOrder.length; start += ROWS_PER_STATEMENT) {
+    const some = inOrder.slice(start, start + ROWS_PER_STATEMENT);
+    for (const [serial, outcome] of await updateSome(tx, { ...input, devices: some })) outcomes.set(serial, outcome);
+  }
+  return outcomes;
+}
+
+type DeviceColumns = typeof devices.$inferSelect;
+
+async function updateSome(tx: Database, input: ExistingInput): Promise<readonly [string, ExistingOutcome][]> {
+  const { existing, problems } = input;
+  const found = await findBySerials(tx, input);
+  const outcomes: [string, ExistingOutcome][] = [];
+  const changes: DeviceChange[] = [];
+  for (const given of input.devices) {
+    const device = found.get(given.serial);
+    if (device === undefined || existing === "refuse" || (existing === "update" && given.token !== undefined)) {
+      problems.add({ line: given.line, code: "ALREADY_EXISTS", ...whyNot(device, existing) });
+      continue;
+    }
+    const change = existing === "skip" ? undefined : changeOf(device, { given, problems });
+    if (change !== undefined) changes.push(change);
+    const outcome = existing === "skip" ? "skipped" : change === undefined ? "unchanged" : "updated";
+    outcomes.push([given.serial, { id: device.publicId, outcome }]);
+  }
+  await writeChanges(tx, changes);
+  await recordAudits(
+    tx,
+    changes.map(({ device, before, after }) => ({
+      ...{ actor: input.actor, action: "device.update", subjectId: device.publicId, before, after },
+    })),
+  );
+  return outcomes;
+}
+
+async function findBySerials(
+  tx: Database,
+  { productId, devices: given, existing }: ExistingInput,
+): Promise<ReadonlyMap<string, DeviceColumns>> {
+  const serials = sql.param(
+    given.map(({ serial }) => serial),
+    devices.groups,
+  );
+  const query = tx
+    .select()
+    .from(devices)
+    .where(and(eq(devices.productId, productId), sql`${devices.serial} = any(${serials}::text[])`))
+    .orderBy(asc(sql`${devices.serial} collate "C"`));
+  const rows = await (existing === "update" ? query.for("no key update") : query);
+  return new Map(rows.map((row) => [row.serial, row]));
+}
+
+function whyNot(device: DeviceColumns | undefined, existing: ExistingDevices) {
+  if (device === undefined) return { field: "token", message: "the token of another device" };
+  return existing === "refuse"
+    ? { field: "serial", message: "a device that the product has already" }
+    : { field: "token", message: "the product has this device already: rotate its token instead" };
+}
+
+interface DeviceChange {
+  readonly device: DeviceColumns;
+  readonly before: KnownOfDevice;
+  readonly after: KnownOfDevice;
+}
+
+/** `undefined`: the device is so already, or what its line says does not go with what it has. */
+function changeOf(
+  device: DeviceColumns,
+  { given, problems }: { readonly given: PreparedDevice; readonly problems: LineProblems },
+): DeviceChange | undefined {
+  const { line, channel, hardwareRevision, groups, attributes, timeZone } = given;
+  const before = knownOf(device);
+  try {
+    const after = changedKnown(before, { channel, hardwareRevision, groups, attributes, timeZone });
+    return JSON.stringify(after) === JSON.stringify(before) ? undefined : { device, before, after };
+  } catch (error) {
+    if (!(error instanceof OtaError)) throw error;
+    problems.add({ line, field: String(error.details?.["field"]), code: "INVALID_FIELD", message: error.message });
+    return undefined;
+  }
+}
+
+async function writeChanges(tx: Database, changes: readonly DeviceChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const rows = changes.map(({ device, after: { channel, hardwareRevision, groups, attributes, timeZone } }) => ({
+    ...{ id: String(device.id), channel, groups, attributes },
+    hardware_revision: hardwareRevision,
+    time_zone: timeZone,
+  }));
+  const written = tx.$with("written", { id: devices.id }).as(sql`
+    update devices set
+      channel = given.channel, hardware_revision = given.hardware_revision, attributes = given.attributes,
+      groups = array(select jsonb_array_elements_text(given.groups)), time_zone = given.time_zone
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as given(
+      id bigint, channel text, hardware_revision text, groups jsonb, attributes jsonb, time_zone text
+    )
+    where devices.id = given.id
+    returning devices.id
+  `);
+  await tx.with(written).select({ rows: sql`count(*)` }).from(written);
+}
