@@ -156,6 +156,22 @@ export const VARIABLES = {
     ...integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
     default: "4294967296",
   }),
+  OTA_ARTIFACT_COLLECT_INTERVAL_MS: variable({
+    group: "Storage",
+    about:
+      "How often the service looks for files that belong to no firmware, such as those of deleted drafts, and deletes " +
+      "them. `0`: never; then run `main.js artifacts collect` now and then.",
+    ...integer({ min: 0, max: MAX_TIMER_MS }),
+    default: "21600000",
+  }),
+  OTA_ARTIFACT_COLLECT_AGE_MS: variable({
+    group: "Storage",
+    about:
+      "How long such a file has been there at the least before it is deleted. It must be longer than the clocks of the " +
+      "service and of the folder's server are apart.",
+    ...integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+    default: "86400000",
+  }),
 
   REDIS_URL: variable({
     group: "Locks",
@@ -304,6 +320,21 @@ export const VARIABLES = {
     schema: z.string().regex(/^[!-~]{16,256}$/),
     defaultText: "everybody may read",
     secret: true,
+  }),
+  OTA_TRACING: variable({
+    group: "Operation",
+    about:
+      "Whether requests, checks, waits for locks and database statements are traced with OpenTelemetry, and sent to a " +
+      "collector by OTLP over HTTP. Where to is said by the standard variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT` and " +
+      "`OTEL_SERVICE_NAME`. While it is off nothing of it is loaded.",
+    ...oneOf(["on", "off"]),
+    default: "off",
+  }),
+  OTA_TRACING_PERCENT: variable({
+    group: "Operation",
+    about: "How many of a hundred requests are traced, where their sender has not decided it by a `traceparent`.",
+    ...integer({ min: 0, max: 100 }),
+    default: "100",
   }),
   OTA_LAST_SEEN_FLUSH_MS: variable({
     group: "Operation",

@@ -19,9 +19,16 @@ export interface Config {
   readonly database: EmbeddedDatabaseConfig | PostgresConfig;
   readonly migrate: "auto" | "only" | "off";
   readonly dataDirectory: string;
-  readonly artifacts: { readonly directory: string; readonly maxSizeBytes: number };
+  readonly artifacts: {
+    readonly directory: string;
+    readonly maxSizeBytes: number;
+    /** 0: unused files stay. */
+    readonly collectIntervalMs: number;
+    readonly collectAgeMs: number;
+  };
   readonly locks: LockConfig;
   readonly limits: LimitConfig;
+  readonly tracing: { readonly enabled: boolean; readonly percent: number };
   readonly metrics: { readonly enabled: boolean; readonly token: string | undefined };
   readonly operatorKey: string | undefined;
   readonly urlSigningKey: Buffer | undefined;
@@ -132,6 +139,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     artifacts: {
       directory: resolve(values.OTA_ARTIFACT_DIR ?? join(dataDirectory, "artifacts")),
       maxSizeBytes: values.OTA_MAX_ARTIFACT_BYTES,
+      collectIntervalMs: values.OTA_ARTIFACT_COLLECT_INTERVAL_MS,
+      collectAgeMs: values.OTA_ARTIFACT_COLLECT_AGE_MS,
     },
     locks: {
       redisUrl: values.REDIS_URL,
@@ -150,6 +159,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       databaseDelayMs: values.OTA_OVERLOAD_DATABASE_DELAY_MS,
       spreadSeconds: values.OTA_OVERLOAD_SPREAD_SECONDS,
     },
+    tracing: { enabled: values.OTA_TRACING === "on", percent: values.OTA_TRACING_PERCENT },
     metrics: { enabled: values.OTA_METRICS === "on", token: values.OTA_METRICS_TOKEN },
     operatorKey: values.OTA_OPERATOR_KEY,
     urlSigningKey: values.OTA_URL_SIGNING_KEY,

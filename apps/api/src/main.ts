@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { collectByCommand } from "./collect-command.ts";
 import { processEnvironment, readConfig } from "./config.ts";
 import { helpText } from "./config-reference.ts";
 import { createLogger, standardOutput } from "./logging.ts";
@@ -9,6 +10,7 @@ import { serviceVersion } from "./version.ts";
 
 const USAGE = `Usage: main.js                                      run the service
        main.js operator-key create --name <name>    make an operator key and print it (with DATABASE_URL)
+       main.js artifacts collect [--dry-run]        delete the files that belong to no firmware
        main.js --help | --version
 `;
 
@@ -30,6 +32,10 @@ async function main(args: string[]): Promise<void> {
     const config = readConfig(processEnvironment());
     if (command.kind === "create-key") {
       process.stdout.write(`${await createOperatorKeyByCommand(config, command.name)}\n`);
+      return;
+    }
+    if (command.kind === "collect") {
+      process.stdout.write(`${JSON.stringify(await collectByCommand(config, command))}\n`);
       return;
     }
     const output = standardOutput();
@@ -55,6 +61,7 @@ async function main(args: string[]): Promise<void> {
 type Command =
   | { readonly kind: "serve" }
   | { readonly kind: "create-key"; readonly name: string }
+  | { readonly kind: "collect"; readonly dryRun: boolean }
   | { readonly kind: "print"; readonly text: string };
 
 /** `undefined`: not understood. */
@@ -63,12 +70,20 @@ function parse(args: string[]): Command | undefined {
     const { values, positionals } = parseArgs({
       args,
       allowPositionals: true,
-      options: { help: { type: "boolean", short: "h" }, version: { type: "boolean" }, name: { type: "string" } },
+      options: {
+        help: { type: "boolean", short: "h" },
+        version: { type: "boolean" },
+        name: { type: "string" },
+        "dry-run": { type: "boolean" },
+      },
     });
     const { help, version, name } = values;
     if (help) return { kind: "print", text: `${USAGE}\n${helpText()}` };
     if (version) return { kind: "print", text: `${serviceVersion}\n` };
     const words = positionals.join(" ");
+    const dryRun = values["dry-run"];
+    if (words === "artifacts collect" && name === undefined) return { kind: "collect", dryRun: dryRun === true };
+    if (dryRun !== undefined) return undefined;
     if (words === "" && name === undefined) return { kind: "serve" };
     return words === "operator-key create" && name !== undefined ? { kind: "create-key", name } : undefined;
   } catch {

@@ -4,7 +4,9 @@ import {
   assignDeadlines,
   createSweeper,
   createUpdateChecks,
+  foldFigures,
   hashToken,
+  hasStoredArtifacts,
   installationId,
   timeOutAttempts,
 } from "@ota/domain";
@@ -12,6 +14,7 @@ import type { Logger } from "pino";
 import { createListener } from "./app.ts";
 import { createArtifactUrls } from "./artifacts/artifact-urls.ts";
 import { DiskArtifactStore } from "./artifacts/disk-artifact-store.ts";
+import { startPeriodicCollection } from "./artifacts/periodic-collection.ts";
 import type { Config } from "./config.ts";
 import type { OpenDatabase } from "./database.ts";
 import { createHealth } from "./health.ts";
@@ -23,6 +26,8 @@ import { openLocks } from "./locks.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import type { MetricsPage } from "./metrics/metrics-page.ts";
 import { drainServer, runShutdown, type ShutdownStep } from "./shutdown.ts";
+import { tracedChecks } from "./tracing/check-spans.ts";
+import type { Tracing } from "./tracing/tracing.ts";
 import { serviceVersion } from "./version.ts";
 
 /** The service while it runs. */
@@ -42,6 +47,11 @@ export interface StartOptions {
   readonly logger: Logger;
   readonly database: OpenDatabase;
   readonly keys: ServiceKeys;
+  /**
+   * Traces what the service does; its end is the caller's.
+   * @default nothing is traced
+   */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** Starts the service on an open database; resolves when it listens. Nothing stays open when it cannot start. */
@@ -58,10 +68,11 @@ export async function startService(options: StartOptions): Promise<RunningServic
 }
 
 async function start(options: StartOptions, onStop: (step: ShutdownStep) => void): Promise<string> {
-  const { config, logger, database, keys } = options;
+  const { config, logger, database, keys, tracing } = options;
   const artifacts = await DiskArtifactStore.open({
     directory: config.artifacts.directory,
     installationId: await installationId(database.db),
+    expectsArtifacts: await hasStoredArtifacts(database.db),
   });
 
   const locks = await openLocks({ ...config.locks, logger });
@@ -82,7 +93,11 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     locks: locks.factory,
     fencing: locks.fencing,
     logger,
-    jobs: [timeOutAttempts({ intervalMs, observe: metrics?.observeCheck }), assignDeadlines({ intervalMs })],
+    jobs: [
+      timeOutAttempts({ intervalMs, observe: metrics?.observeCheck }),
+      assignDeadlines({ intervalMs }),
+      foldFigures({ intervalMs }),
+    ],
     settings: {
       lockKeyPrefix: config.locks.keyPrefix,
       lockTtlMs: config.locks.ttlMs,
@@ -91,6 +106,15 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   });
   onStop({ name: "end the background jobs", run: () => sweeper.stop() });
   sweeper.start();
+
+  const { collectIntervalMs, collectAgeMs } = config.artifacts;
+  if (collectIntervalMs > 0) {
+    const collection = startPeriodicCollection({
+      ...{ db: database.db, store: artifacts, logger },
+      ...{ intervalMs: collectIntervalMs, minAgeMs: collectAgeMs },
+    });
+    onStop({ name: "end the collection of unused artifacts", run: () => collection.stop() });
+  }
 
   const { trustedProxies } = config.http;
   const { gate, overload } = openLimits({
@@ -113,7 +137,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   app = createListener({
     services: {
       db: database.db,
-      checks,
+      checks: tracing === undefined ? checks : tracedChecks(checks, tracing.tracer),
       artifacts,
       artifactUrls: createArtifactUrls({ key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
       health: createHealth({
@@ -135,6 +159,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     trustedProxies,
     observeRequest: metrics?.observeRequest,
     gate,
+    traceRequest: tracing?.traceRequest,
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;

@@ -63,6 +63,16 @@ export {
 } from "./devices/upgrades.ts";
 export { OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
 export { type ExplainedCandidate, type Explanation, explainDevice } from "./explain.ts";
+export {
+  type AttemptFigures,
+  type FailureFigure,
+  type FiguresRequest,
+  type ProductFigures,
+  productFigures,
+  rolloutFigures,
+  type VersionFigure,
+} from "./figures/fleet-figures.ts";
+export { foldFigures } from "./figures/fold-figures.ts";
 export { installationId } from "./installation.ts";
 export {
   authenticateOperator,

@@ -26,8 +26,11 @@ export interface ArtifactStore {
    */
   open(artifact: ArtifactKey, range?: ByteRange): Promise<Readable>;
 
-  /** Whether the artifact is there, with that size. */
-  has(artifact: ArtifactKey): Promise<boolean>;
+  /** What is there under this name; `undefined`: nothing. */
+  stat(sha256: string): Promise<ArtifactFile | undefined>;
+
+  /** Everything that is there, in any order. What comes or goes meanwhile may be among it or not. */
+  list(): AsyncIterable<ArtifactFile>;
 
   /**
    * Resolves when the store could take and give artifacts now.
@@ -38,6 +41,17 @@ export interface ArtifactStore {
 
   /** Removes the artifact. Removing what is not there is not an error: the answer tells. Open streams go on to their end. */
   delete(sha256: string): Promise<"deleted" | "absent">;
+
+  /**
+   * Frees what uploads have left that were killed in the middle, where nothing has come for `olderThanMs`: younger ones
+   * may be in progress. Returns how many there were.
+   */
+  removeAbandonedUploads(options: { readonly olderThanMs: number }): Promise<number>;
+}
+
+/** Whether the store holds an artifact, with the size that it must have. */
+export async function holdsArtifact(store: ArtifactStore, { sha256, sizeBytes }: ArtifactKey): Promise<boolean> {
+  return (await store.stat(sha256))?.sizeBytes === sizeBytes;
 }
 
 /** What finds an artifact, and what it must look like when found. */
@@ -45,6 +59,12 @@ export interface ArtifactKey {
   /** Lower-case hexadecimal, 64 characters. */
   readonly sha256: string;
   readonly sizeBytes: number;
+}
+
+/** An artifact as it lies in a store. */
+export interface ArtifactFile extends ArtifactKey {
+  /** When it was put there last, also if it was there before, by the store's clock. */
+  readonly storedAt: Date;
 }
 
 /** What a store learns from the bytes themselves. Hashes are lower-case hexadecimal. */

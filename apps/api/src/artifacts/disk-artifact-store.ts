@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, rename, rm, stat, unlink } from "node:fs/promises";
+import { type FileHandle, mkdir, open, opendir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import {
   ArtifactError,
+  type ArtifactFile,
   type ArtifactKey,
   type ArtifactStore,
   type ByteRange,
@@ -15,7 +16,9 @@ import { receiveUpload } from "./receive-upload.ts";
 import { removeAbandonedUploads, TEMPORARY_SUFFIX } from "./temporary-file.ts";
 
 /** Every chunk of an upload renews its file's time, so one that has been still for so long has no sender any more. */
-const ABANDONED_AFTER_MS = 60 * 60 * 1000;
+export const ABANDONED_AFTER_MS = 60 * 60 * 1000;
+
+const ARTIFACT_NAME = /^[0-9a-f]{64}$/;
 
 /** Where a {@link DiskArtifactStore} lives and whose it is. */
 export interface DiskArtifactStoreOptions {
@@ -23,6 +26,11 @@ export interface DiskArtifactStoreOptions {
   readonly directory: string;
   /** The id in the database; the folder's marker must carry the same one. */
   readonly installationId: string;
+  /**
+   * Whether the database knows artifacts that must be in the folder: then one without a marker is refused, since it is an
+   * empty disk or the wrong one. @default false
+   */
+  readonly expectsArtifacts?: boolean;
   /** @default one hour */
   readonly abandonedAfterMs?: number;
 }
@@ -47,7 +55,7 @@ export class DiskArtifactStore implements ArtifactStore {
    */
   static async open(options: DiskArtifactStoreOptions): Promise<DiskArtifactStore> {
     await mkdir(options.directory, { recursive: true, mode: 0o750 });
-    await claimFolder(options.directory, options.installationId);
+    await claimFolder(options.directory, options);
     await removeAbandonedUploads(options.directory, { olderThanMs: options.abandonedAfterMs ?? ABANDONED_AFTER_MS });
     return new DiskArtifactStore(options);
   }
@@ -70,9 +78,17 @@ export class DiskArtifactStore implements ArtifactStore {
     return file.createReadStream(range === undefined ? {} : { start: range.start, end: range.end });
   }
 
-  async has(artifact: ArtifactKey): Promise<boolean> {
-    const found = await ifPresent(stat(this.#path(artifact.sha256)));
-    return found?.size === artifact.sizeBytes;
+  async stat(sha256: string): Promise<ArtifactFile | undefined> {
+    const found = await ifPresent(stat(this.#path(sha256)));
+    // An upload's last chunk gave the file its time, and its rename has replaced what was there before.
+    return found === undefined ? undefined : { sha256, sizeBytes: found.size, storedAt: found.mtime };
+  }
+
+  async *list(): AsyncGenerator<ArtifactFile> {
+    for await (const { name } of await opendir(this.#directory)) {
+      const file = ARTIFACT_NAME.test(name) ? await this.stat(name) : undefined;
+      if (file !== undefined) yield file;
+    }
   }
 
   /** A folder that is there and lost its marker is most likely the mount point of a disk that is not. */
@@ -85,6 +101,10 @@ export class DiskArtifactStore implements ArtifactStore {
     if (removed === undefined) return "absent";
     await syncDirectory(this.#directory);
     return "deleted";
+  }
+
+  removeAbandonedUploads(options: { readonly olderThanMs: number }): Promise<number> {
+    return removeAbandonedUploads(this.#directory, options);
   }
 
   async #write(
@@ -112,8 +132,7 @@ export class DiskArtifactStore implements ArtifactStore {
 
   #path(sha256: string): string {
     // The name becomes part of a path, so nothing but a hash may pass, whatever the caller has checked.
-    if (!/^[0-9a-f]{64}$/.test(sha256))
-      throw new RangeError("An artifact is named by 64 lower-case hexadecimal digits.");
+    if (!ARTIFACT_NAME.test(sha256)) throw new RangeError("An artifact is named by 64 lower-case hexadecimal digits.");
     return join(this.#directory, sha256);
   }
 }

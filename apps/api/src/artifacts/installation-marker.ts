@@ -7,13 +7,28 @@ import { isTemporaryFile, TEMPORARY_SUFFIX } from "./temporary-file.ts";
 const MARKER_FILE = "installation.json";
 
 /**
- * Ties a folder to one installation, so that no process serves or cleans another's files. An empty folder is marked; a
- * marked one must carry the same id. Any number of processes may do this at once: one of them writes the marker.
+ * Ties a folder to one installation, so that no process serves or cleans another's files. An empty folder is marked,
+ * unless artifacts must be in it; a marked one must carry the same id. Any number of processes may do this at once: one of
+ * them writes the marker.
  *
- * @throws {ArtifactError} `ARTIFACT_DIR_REFUSED` when the folder is another installation's, or holds files and no marker.
+ * @throws {ArtifactError} `ARTIFACT_DIR_REFUSED` when the folder is another installation's, holds files and no marker, or
+ * has no marker although artifacts must be in it.
  */
-export async function claimFolder(directory: string, installationId: string): Promise<void> {
-  const owner = (await readMarker(directory)) ?? (await writeMarker(directory, installationId));
+export async function claimFolder(
+  directory: string,
+  options: { readonly installationId: string; readonly expectsArtifacts?: boolean },
+): Promise<void> {
+  const { installationId, expectsArtifacts = false } = options;
+  const marked = await readMarker(directory);
+  if (marked === undefined && expectsArtifacts) {
+    throw refused(
+      `${directory} has no ${MARKER_FILE}, and this service's database knows firmware whose files must be in it: it is ` +
+        "an empty disk or another folder. Point OTA_ARTIFACT_DIR to the right one, or restore it from the backup. Should " +
+        `the files be lost for good, write {"installationId":"${installationId}"} into that file: downloads of what is ` +
+        "missing then fail, until the firmware is withdrawn.",
+    );
+  }
+  const owner = marked ?? (await writeMarker(directory, installationId));
   if (owner === installationId) return;
   throw refused(
     `${directory} belongs to the installation ${owner}, this service's database to ${installationId}. Point ` +

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { checkNewFirmware, registerFirmware } from "@ota/domain";
 import { z } from "zod";
 import { artifactProblem } from "../artifacts/artifact-problem.ts";
-import type { PutOptions, StoredArtifact } from "../artifacts/artifact-store.ts";
+import { holdsArtifact, type PutOptions, type StoredArtifact } from "../artifacts/artifact-store.ts";
 import { uploadChunks } from "../artifacts/upload-chunks.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
@@ -82,7 +82,7 @@ export const firmwareUploadRoute: RouteDefinition = defineRoute({
       throw artifactProblem(error);
     }
     const artifact = { ...stored, fileName: fileName ?? fileNameOf(facts), contentType: "application/octet-stream" };
-    const isStored = () => artifacts.has(stored);
+    const isStored = () => holdsArtifact(artifacts, stored);
     const firmware = await registerFirmware(db, { actor, ...facts, artifact, isStored });
     return { status: 201, headers: { Location: `/v1/firmware/${firmware.id}` }, body: firmwareView(firmware) };
   },

@@ -8,6 +8,7 @@ import {
   withdrawFirmware,
 } from "@ota/domain";
 import { z } from "zod";
+import { holdsArtifact } from "../artifacts/artifact-store.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, publicIdSchema } from "../http/schemas.ts";
@@ -139,7 +140,7 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     ],
     async handler({ actor, params, body }, { db, artifacts }) {
       const { artifact, sourceUrl } = await getFirmware(db, params);
-      if (sourceUrl === null && !(await artifacts.has(artifact))) {
+      if (sourceUrl === null && !(await holdsArtifact(artifacts, artifact))) {
         throw new HttpProblem("ARTIFACT_MISSING", {
           detail: "The store does not hold this firmware's bytes: not released.",
         });
