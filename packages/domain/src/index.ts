@@ -39,6 +39,14 @@ export { type Device, type DeviceWithToken, getDevice } from "./devices/device.t
 export { ATTRIBUTE_MODES, type AttributeMode, recordAttributes } from "./devices/device-attributes.ts";
 export { type AttributeChanges, MAX_ATTRIBUTES, MAX_GROUPS } from "./devices/device-fields.ts";
 export {
+  type DeviceLine,
+  EXISTING_DEVICES,
+  type ExistingDevices,
+  type ListedDevice,
+  MAX_BULK_DEVICES,
+  type RegisteredLine,
+} from "./devices/device-list.ts";
+export {
   REVOCABLE_TOKENS,
   type RevocableTokens,
   revokeDeviceTokens,
@@ -50,8 +58,10 @@ export {
   listGatewayTokens,
   revokeGatewayToken,
 } from "./devices/gateway-tokens.ts";
+export { LINE_PROBLEM_CODES, type LineProblem, type LineProblemCode } from "./devices/line-problems.ts";
 export { type DeviceFilter, listDevices } from "./devices/list-devices.ts";
 export { type NewDevice, registerDevice } from "./devices/register-device.ts";
+export { registerDevices } from "./devices/register-devices.ts";
 export { type DeviceChanges, updateDevice } from "./devices/update-device.ts";
 export {
   type Attempt,
