@@ -3,7 +3,7 @@ import { JOINT_LETTERS, jointScript } from "./scripts/joint.ts";
 import type { WaitingCommand } from "./waiting-command.ts";
 
 /** So many parts hold up the server for less than a millisecond. */
-const MOST_PARTS = 64;
+export const MOST_PARTS = 64;
 
 /** Refusals of a joint call that need not hold for each of its parts; they come before anything is carried out. */
 const REFUSED_TOGETHER = /^(?:NOPERM|CROSSSLOT|MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;

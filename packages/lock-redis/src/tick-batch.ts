@@ -1,7 +1,10 @@
-import { joined } from "./joint-call.ts";
+import { joined, MOST_PARTS } from "./joint-call.ts";
 import type { PipelineResult, RedisClient } from "./redis-client.ts";
 import { slotOf } from "./slot.ts";
 import type { ScriptCommand, WaitingCommand } from "./waiting-command.ts";
+
+/** As many as one joint call takes: what a write costs is nothing then beside what they cost. */
+const FULL_BATCH = MOST_PARTS;
 
 /** What each client is to be given at the end of the tick. */
 const batches = new WeakMap<RedisClient, Batch>();
@@ -13,8 +16,8 @@ interface Batch {
 
 /**
  * Sends a command together with all others that the same client is given in this tick of the event loop: one write to
- * the socket instead of one each, which is most of what a command costs. The order of the commands is kept. Outside of a
- * Cluster, those that many locks want in one moment even are one command ({@link joined}).
+ * the socket for up to 64 of them instead of one each, which is most of what a command costs. The order of the commands is
+ * kept. Outside of a Cluster, those that many locks want in one moment even are one command ({@link joined}).
  *
  * What is alone in its tick is sent as it is, so that nothing is paid for where nothing can be gained. A client that
  * batches by itself (`enableAutoPipelining`), or has no `pipeline`, is left to its own ways.
@@ -33,18 +36,17 @@ export function sendAtEndOfTick(client: RedisClient, command: WaitingCommand): v
   // answered by that read has then sent what follows.
   if (batch.commands.length === 0) process.nextTick(flush, batch);
   batch.commands.push(command);
+  // The server may begin with so many while the rest are put together.
+  if (batch.commands.length === FULL_BATCH) flush(batch);
 }
 
 function flush(batch: Batch): void {
   const { client, commands } = batch;
+  if (commands.length === 0) return;
   batch.commands = [];
-  if (client.isCluster === true) {
-    for (const group of bySlotOwner(client, commands)) sendGroup(client, group);
-  } else
-    sendGroup(
-      client,
-      joined(client, commands, (part) => sendAlone(client, part)),
-    );
+  const sendPart = (part: WaitingCommand): void => sendAlone(client, part);
+  const groups = client.isCluster === true ? bySlotOwner(client, commands) : [joined(client, commands, sendPart)];
+  for (const group of groups) sendGroup(client, group);
 }
 
 function sendGroup(client: RedisClient, group: readonly WaitingCommand[]): void {
