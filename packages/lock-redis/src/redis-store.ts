@@ -100,8 +100,9 @@ export interface RedisStoreOptions {
  * Locks in Redis, one sorted set per key, in the layout of symfony/lock's RedisStore (5.2 and later): PHP and Node
  * processes exclude each other, as writers and as readers.
  *
- * Each operation is one script call and takes at most `commandTimeoutMs`. The server's clock decides when a lease ends; on
- * a server that refuses TIME in scripts those of the processes do, of which a process warning tells (`LOCK_CLIENT_CLOCK`).
+ * Each operation is one atomic step and one round trip, and takes at most `commandTimeoutMs`. The server's clock decides
+ * when a lease ends; on a server that refuses TIME in scripts those of the processes do, of which a process warning tells
+ * (`LOCK_CLIENT_CLOCK`).
  * Any number of operations may run at once; stores over the same Redis and prefix see each other.
  *
  * @throws LockOptionsError from every operation for a key, owner or TTL that cannot be honoured.
