@@ -9,6 +9,7 @@ import { FullBackend, FullStore } from "./mistakes/full-store.ts";
 import { inspectionMistakes } from "./mistakes/inspection.ts";
 import { keyMistakes } from "./mistakes/keys.ts";
 import type { FullMistake, Mistake } from "./mistakes/mistake.ts";
+import { modeChangeMistakes } from "./mistakes/mode-change.ts";
 import { ownershipMistakes } from "./mistakes/ownership.ts";
 import { PlainBackend, PlainStore } from "./mistakes/plain-store.ts";
 import { sharedMistakes } from "./mistakes/shared.ts";
@@ -23,9 +24,13 @@ const plainMistakes = [
   ...backendMistakes,
   ...lackMistakes,
 ].map(({ name, Store, caughtBy }) => ({ name, contract: () => contractOf(Store), caughtBy }));
-const fullMistakes = [...sharedMistakes, ...fencingMistakes, ...inspectionMistakes, ...capabilityMistakes].map(
-  ({ name, Store, caughtBy }) => ({ name, contract: () => fullContractOf(Store), caughtBy }),
-);
+const fullMistakes = [
+  ...sharedMistakes,
+  ...modeChangeMistakes,
+  ...fencingMistakes,
+  ...inspectionMistakes,
+  ...capabilityMistakes,
+].map(({ name, Store, caughtBy }) => ({ name, contract: () => fullContractOf(Store), caughtBy }));
 const lineMistakes = waitMistakes.map(({ name, Store, caughtBy }) => ({
   name,
   contract: () => waitContractOf(Store),
