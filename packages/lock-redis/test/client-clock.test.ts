@@ -102,10 +102,10 @@ describe.skipIf(!hasRedis).each([
     };
     process.on("warning", onWarning);
     const store = await newStore();
+    vi.useFakeTimers({ toFake: ["performance"] });
     const lease = { key: newKey(), owner: newOwner(), ttlMs: TTL_MS };
     await store.acquire(lease);
     await store.isHeld(lease); // The server has seen both scripts now.
-    vi.useFakeTimers({ toFake: ["performance"] });
     const asked = await failedCalls();
     for (let round = 0; round < 5; round++) await store.acquire(lease);
     expect(await failedCalls()).toBe(asked);
