@@ -64,6 +64,13 @@ export function contenders(services: ReadonlyMap<string, string>): readonly Cont
   return all;
 }
 
+/** Those whose name holds the word, with what they are compared with. */
+export function only(word: string, all: readonly Contender[]): readonly Contender[] {
+  const wanted = all.filter(({ name }) => name.includes(word));
+  const floorsOfThem = new Set<string | undefined>([FLOOR.node, ...wanted.map(({ floor }) => floor)]);
+  return all.filter((one) => wanted.includes(one) || floorsOfThem.has(one.name));
+}
+
 function floors(): readonly Contender[] {
   const hello = () => ({ next: () => requestText("GET", "/"), expect: "world" });
   const start = (file: string) => (backends: Backends) => startFloor(file, backends);

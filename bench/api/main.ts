@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type PostgresServer, type RedisServer, startPostgres, startRedis } from "@ota/testkit";
-import { contenders, OURS } from "./contenders.ts";
+import { contenders, OURS, only } from "./contenders.ts";
 import { emptyFloorTables, fillFleet } from "./fleet.ts";
 import { measureMemory } from "./memory.ts";
 import { HELP, type RunOptions, readOptions } from "./options.ts";
@@ -38,11 +38,8 @@ interface Servers {
 }
 
 async function measure(run: RunOptions, servers: Servers): Promise<Report> {
-  const services = new Map([
-    ["ours", run.service],
-    ...(run.beside === undefined ? [] : [["beside", run.beside] as const]),
-  ]);
-  const all = contenders(services);
+  const services = new Map([["ours", run.service], ...run.beside]);
+  const all = run.only === undefined ? contenders(services) : only(run.only, contenders(services));
   const plan = { ...run, postgresPid: servers.postgres.pid, progress };
   const { devices } = run;
   const backends = await fleet(servers, { run, lamps: devices, torches: devices });
@@ -52,13 +49,14 @@ async function measure(run: RunOptions, servers: Servers): Promise<Report> {
     all.map((contender) => ({ contender, backends, devices })),
     { ...plan, beforeRound: () => emptyFloorTables(backends.databaseUrl) },
   );
-  const sizes = await bySize(run, { servers, plan });
   const memory = new Map();
+  const report = { run, contenders: all, labels: [...services.keys()], standings, sizes: [], memory };
+  if (run.only !== undefined) return report;
   for (const [label, folder] of services) {
     progress(`memory of ${label}, ${run.memorySeconds} s`);
     memory.set(label, await measureMemory(backends, { folder, devices, seconds: run.memorySeconds }));
   }
-  return { run, contenders: all, labels: [...services.keys()], standings, sizes, memory };
+  return { ...report, sizes: await bySize(run, { servers, plan }) };
 }
 
 /** Steady checks of fleets of several sizes, each in a database of its own, in turns. */

@@ -13,7 +13,8 @@ export const HELP = `Measures the service beside its floors: a private PostgreSQ
   --sizes N,N,…      sizes of fleet to compare (default 10000,100000,1000000; quick 2000,20000)
   --memory-seconds N how long memory is watched under load (default 600; quick 20)
   --service FOLDER   the apps/api folder to measure, built (default: that of this working copy)
-  --beside FOLDER    another one, measured in the same run
+  --beside NAME=FOLDER  another one, measured in the same run; may be given several times
+  --only WORD        only contenders whose name holds WORD, beside their floors; nothing of sizes and memory
   --out FILE         also write the tables to FILE
   --help
 
@@ -30,7 +31,9 @@ export interface RunOptions {
   readonly memorySeconds: number;
   /** The folder of `apps/api`. */
   readonly service: string;
-  readonly beside: string | undefined;
+  /** Others, by the name that they are to have. */
+  readonly beside: ReadonlyMap<string, string>;
+  readonly only: string | undefined;
   readonly out: string | undefined;
 }
 
@@ -55,7 +58,8 @@ export function readOptions(args: string[]): RunOptions | "help" {
       sizes: { type: "string" },
       "memory-seconds": { type: "string" },
       service: { type: "string" },
-      beside: { type: "string" },
+      beside: { type: "string", multiple: true, default: [] },
+      only: { type: "string" },
       out: { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -70,9 +74,16 @@ export function readOptions(args: string[]): RunOptions | "help" {
     sizes: values.sizes === undefined ? sizes : values.sizes.split(",").map((size) => whole("sizes", size, 0)),
     memorySeconds: whole("memory-seconds", values["memory-seconds"], memorySeconds),
     service: resolve(values.service ?? fileURLToPath(new URL("../../apps/api", import.meta.url))),
-    beside: values.beside === undefined ? undefined : resolve(values.beside),
+    beside: new Map(values.beside.map(named)),
+    only: values.only,
     out: values.out,
   };
+}
+
+function named(text: string): readonly [string, string] {
+  const [, name, folder] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || folder === undefined) throw new Error(`--beside must be NAME=FOLDER, not ${text}`);
+  return [name, resolve(folder)];
 }
 
 function whole(name: string, text: string | undefined, otherwise: number): number {
