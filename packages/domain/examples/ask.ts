@@ -27,7 +27,7 @@ const { id: firmwareId } = await registerFirmware(db, {
   version: "1.1.0",
   artifact: factsOf(Buffer.from("the new firmware")),
 });
-await releaseFirmware(db, { actor, firmwareId });
+await releaseFirmware(db, { actor, firmwareId, startRollout: true });
 const { token } = await registerDevice(db, { actor, product: "thermostat", serial: "kitchen" });
 
 // What a device does: twenty times at once, and still there is one upgrade record.

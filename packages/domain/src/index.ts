@@ -16,7 +16,7 @@ export {
   registerFirmware,
 } from "./catalog/register-firmware.ts";
 export { DEFAULT_CHANNEL, releaseFirmware, withdrawFirmware } from "./catalog/release.ts";
-export type { Rollout } from "./catalog/rollouts.ts";
+export type { ErrorThreshold, Rollout, RolloutCounts, RolloutTerms } from "./catalog/rollouts.ts";
 export { signFirmware } from "./catalog/sign-firmware.ts";
 export { firmwareManifest, type ManifestFacts } from "./catalog/signatures.ts";
 export { removeSigningKey, setSigningKey } from "./catalog/signing-key.ts";
@@ -32,6 +32,8 @@ export {
   type UpdateChecksSettings,
 } from "./check/update-checks.ts";
 export { type Database, migrationsFolder } from "./database.ts";
+export { type AttributeFilter, MAX_FILTER_NODES } from "./decide/attribute-filter.ts";
+export type { MaintenanceWindow } from "./decide/window.ts";
 export { cancelUpgrade, resetUpgrade } from "./devices/change-upgrade.ts";
 export type { DeviceCredentials } from "./devices/credentials.ts";
 export { deleteDevice } from "./devices/delete-device.ts";
@@ -94,6 +96,9 @@ export {
 } from "./operators/operator-keys.ts";
 export { MAX_PAGE_LIMIT, type Page, type PageRequest } from "./pages.ts";
 export type { Report, ReportInput, ReportResult } from "./reports/record-report.ts";
+export { ROLLOUT_STEPS, type RolloutStep, takeRolloutStep } from "./rollouts/rollout-states.ts";
+export type { GivenTerms } from "./rollouts/rollout-terms.ts";
+export { createRollout, getRollout, listRollouts, updateRollout } from "./rollouts/rollouts.ts";
 export type { AuditFacts, AuditValue } from "./schema/audit-log.ts";
 export type { SilenceTimeouts } from "./schema/columns.ts";
 export type { DeviceAttributes } from "./schema/devices.ts";

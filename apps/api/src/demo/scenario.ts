@@ -7,7 +7,7 @@ import { check, type DemoDevice } from "./storm.ts";
 /** What the devices say that they run before the upgrade. */
 export const RUNNING_VERSION = "3.6.1";
 
-/** Creates the product, uploads the image and releases it. Answers the firmware's id. */
+/** Creates the product, uploads the image and releases it to everybody. Answers the firmware's id. */
 export async function publish(
   operator: ApiClient,
   { product, image }: { product: string; image: FirmwareImage },
@@ -20,7 +20,7 @@ export async function publish(
     fileName: image.fileName,
   });
   const firmware = await operator.call("POST", `/v1/products/${product}/firmware?${query}`, image.bytes);
-  await operator.call("POST", `/v1/firmware/${firmware["id"]}/release`, {});
+  await operator.call("POST", `/v1/firmware/${firmware["id"]}/release`, { startRollout: true });
   console.log(`Published ${image.fileName}, ${image.bytes.length.toLocaleString("en")} bytes: ${image.origin}.`);
   return String(firmware["id"]);
 }

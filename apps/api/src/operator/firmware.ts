@@ -23,13 +23,16 @@ const params = z.strictObject({ firmwareId: publicIdSchema });
 
 const releaseSchema = z
   .strictObject({
-    channel: channelSchema.optional().meta({ description: "Whose devices get it.", override: { default: "stable" } }),
+    channel: channelSchema
+      .optional()
+      .meta({ description: "Whose devices get it. Only with `startRollout`.", override: { default: "stable" } }),
     startRollout: z
       .boolean()
       .optional()
       .meta({
-        description: "Whether to start a rollout to the whole channel. Without one the firmware reaches no device.",
-        override: { default: true },
+        description:
+          "Whether to start a rollout to the whole channel at once. Without one the firmware reaches no device.",
+        override: { default: false },
       }),
     priority: z
       .int()
@@ -122,10 +125,10 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     method: "POST",
     path: "/v1/firmware/{firmwareId}/release",
     operationId: "releaseFirmware",
-    summary: "Release a firmware to a channel",
+    summary: "Release a firmware",
     description:
-      "From now on the channel's devices are offered it, unless `startRollout` is false. Releasing again for another channel " +
-      "offers it there too; releasing again on the same terms changes nothing.",
+      "From now on rollouts can offer it. With `startRollout` a channel's devices are offered it at once; releasing again for " +
+      "another channel offers it there too. Releasing again on the same terms changes nothing.",
     tag: "Firmware",
     auth: "operator",
     request: { params, body: { kind: "json", schema: releaseSchema, optional: true } },

@@ -42,7 +42,7 @@ describe("the memory of a service", { skip: !hasPostgres || !existsSync("/proc/s
     expect(result.artifact.sha256).toBe(expectedSha256);
     expect(grownMiB).toBeLessThanOrEqual(LIMIT_MIB);
     firmwareId = result.id;
-    await call("POST", `/v1/firmware/${firmwareId}/release`, {});
+    await call("POST", `/v1/firmware/${firmwareId}/release`, { startRollout: true });
     deviceToken = ((await call("POST", "/v1/products/hub/devices", { serial: "one" })) as { token: string }).token;
     await call("POST", "/v1/check", {}, deviceToken);
   });

@@ -17,7 +17,7 @@ describe.skipIf(!hasPostgres)("bad input", () => {
     const upload = await operator("POST", "/v1/products/lamp/firmware?version=2.0.0", {
       bytes: Buffer.from("firmware"),
     });
-    await operator("POST", `/v1/firmware/${upload.body.id}/release`);
+    await operator("POST", `/v1/firmware/${upload.body.id}/release`, { json: { startRollout: true } });
     const register = async (serial: string) =>
       (await operator("POST", "/v1/products/lamp/devices", { json: { serial } })).body as {
         device: { id: string };

@@ -85,7 +85,9 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
         (await device.call("POST", "/v1/check", { json: { version: "1.0.0" } })).body.decision;
       expect(await decision()).toBe("none");
 
-      const released = await api.operator("POST", `/v1/firmware/${firmware.id}/release`, { json: { priority: 5 } });
+      const released = await api.operator("POST", `/v1/firmware/${firmware.id}/release`, {
+        json: { startRollout: true, priority: 5 },
+      });
       expect(released.body).toMatchObject({
         state: "released",
         rollouts: [{ channel: "stable", priority: 5, percentage: 100 }],
@@ -122,7 +124,7 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
       const product = await aProduct(api);
       const [stable, beta] = [await aDevice(api, { product }), await aDevice(api, { product, channel: "beta" })];
       const { id } = await aFirmware(api, { product, release: false });
-      await api.operator("POST", `/v1/firmware/${id}/release`, { json: { channel: "beta" } });
+      await api.operator("POST", `/v1/firmware/${id}/release`, { json: { startRollout: true, channel: "beta" } });
       expect((await stable.call("POST", "/v1/check")).body.decision).toBe("none");
       expect((await beta.call("POST", "/v1/check")).body.decision).toBe("update");
     });

@@ -30,7 +30,7 @@ export async function createFleet(url: string): Promise<Fleet> {
       ...{ fileName: "lamp.bin", contentType: "application/octet-stream" },
     },
   });
-  await releaseFirmware(db, { actor, firmwareId: firmware.id });
+  await releaseFirmware(db, { actor, firmwareId: firmware.id, startRollout: true });
   return {
     sql,
     register: (count) =>

@@ -34,7 +34,7 @@ export async function call(
 export async function seedFleet(url: string, { devices }: { readonly devices: number }) {
   await call(url, "/v1/products", { json: { name: "lamp" } });
   const firmware = await call(url, "/v1/products/lamp/firmware?version=2.0.0", { bytes: Buffer.from("firmware") });
-  await call(url, `/v1/firmware/${firmware.body.id}/release`);
+  await call(url, `/v1/firmware/${firmware.body.id}/release`, { json: { startRollout: true } });
   const tokens: string[] = [];
   for (let i = 0; i < devices; i++) {
     const registered = await call(url, "/v1/products/lamp/devices", { json: { serial: `lamp-${i}` } });

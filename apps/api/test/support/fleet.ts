@@ -43,7 +43,10 @@ export async function aFirmware(
   );
   expect(uploaded.status).toBe(201);
   const id: string = uploaded.body.id;
-  if (input.release !== false) expect((await api.operator("POST", `/v1/firmware/${id}/release`)).status).toBe(200);
+  if (input.release !== false) {
+    const released = await api.operator("POST", `/v1/firmware/${id}/release`, { json: { startRollout: true } });
+    expect(released.status).toBe(200);
+  }
   return { id, bytes, sha256: createHash("sha256").update(bytes).digest("hex") };
 }
 

@@ -4,19 +4,16 @@ import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { invalidField, requireChannel, requireInteger } from "../fields.ts";
 import { newPublicId } from "../public-id.ts";
+import { OPEN_ROLLOUT_STATES, stopRolloutsOf } from "../rollouts/rollout-states.ts";
+import { DEFAULT_TERMS, PRIORITY } from "../rollouts/rollout-terms.ts";
+import { changedNames } from "../rollouts/rollouts.ts";
 import { firmware, type products, rollouts } from "../schema/index.ts";
-import type { RolloutState } from "../vocabulary.ts";
 import { type Firmware, getFirmware, lockFirmware } from "./firmware.ts";
 import { findProduct, incrementCatalogRevision } from "./products.ts";
+import { termsOf } from "./rollouts.ts";
 
 /** The channel of devices and releases that name none. */
 export const DEFAULT_CHANNEL = "stable";
-
-/** Far from int32's ends, and room enough for any scale that people use. */
-const PRIORITY = { least: -1000, most: 1000 };
-
-/** States from which a rollout can still offer its firmware. */
-const OPEN_ROLLOUT_STATES = ["draft", "running", "paused"] as const satisfies readonly RolloutState[];
 
 /** What a rollout is started with. */
 interface Offer {
@@ -26,8 +23,8 @@ interface Offer {
 }
 
 /**
- * Releases a firmware and offers it to all devices of a channel, at once. Releasing it again for another channel offers it
- * there too; asking again for what is so already changes nothing, so that a request whose answer was lost can be repeated.
+ * Releases a firmware: from then on rollouts can offer it. With `startRollout` it is offered to all devices of a channel at
+ * once; releasing it again for another channel offers it there too. Asking again for what is so already changes nothing, so that a request whose answer was lost can be repeated.
  * Throws NOT_FOUND, INVALID_FIELD, INVALID_STATE where it is withdrawn, SIGNATURE_REQUIRED where it is not signed with the
  * key that the product has, or ALREADY_EXISTS where the channel is offered it on other terms.
  */
@@ -36,7 +33,7 @@ export async function releaseFirmware(
   input: {
     readonly actor: Actor;
     readonly firmwareId: string;
-    /** Whether a running rollout to 100 % of the channel's devices is started. @default true */
+    /** Whether a running rollout to 100 % of the channel's devices is started. @default false */
     readonly startRollout?: boolean | undefined;
     /** Only with a rollout, as the two below. @default "stable" */
     readonly channel?: string | undefined;
@@ -62,7 +59,9 @@ export async function releaseFirmware(
       await tx.update(firmware).set({ state: "released", releasedAt: sql`now()` }).where(eq(firmware.id, row.id));
     }
     if (started) {
-      await tx.insert(rollouts).values({ publicId: newPublicId(), firmwareId: row.id, state: "running", ...offer });
+      await tx
+        .insert(rollouts)
+        .values({ publicId: newPublicId(), firmwareId: row.id, state: "running", startedAt: sql`now()`, ...offer });
     }
     await incrementCatalogRevision(tx, row.productId);
     await recordAudit(tx, {
@@ -100,18 +99,14 @@ export async function withdrawFirmware(
       });
     }
     await tx.update(firmware).set({ state: "withdrawn", withdrawnAt: sql`now()` }).where(eq(firmware.id, row.id));
-    const stopped = await tx
-      .update(rollouts)
-      .set({ state: "stopped", revision: sql`${rollouts.revision} + 1`, updatedAt: sql`now()` })
-      .where(and(eq(rollouts.firmwareId, row.id), inArray(rollouts.state, OPEN_ROLLOUT_STATES)))
-      .returning({ channel: rollouts.channel });
+    const stoppedChannels = await stopRolloutsOf(tx, row.id);
     await incrementCatalogRevision(tx, row.productId);
     await recordAudit(tx, {
       actor: input.actor,
       action: "firmware.withdraw",
       subjectId: row.publicId,
       before: { state: row.state },
-      after: { state: "withdrawn", version: row.version, stoppedChannels: stopped.map(({ channel }) => channel) },
+      after: { state: "withdrawn", version: row.version, stoppedChannels },
     });
     return getFirmware(tx, input);
   });
@@ -123,10 +118,10 @@ function requireOffer(
     readonly startRollout?: boolean | undefined;
   },
 ): Offer | undefined {
-  const { startRollout = true, channel, priority, allowDowngrade } = input;
+  const { startRollout = false, channel, priority, allowDowngrade } = input;
   if (!startRollout) {
     for (const [field, value] of Object.entries({ channel, priority, allowDowngrade })) {
-      if (value !== undefined) invalidField(field, "left out where startRollout is false, as it is the rollout's");
+      if (value !== undefined) invalidField(field, "left out unless startRollout is true, as it is the rollout's");
     }
     return undefined;
   }
@@ -156,13 +151,16 @@ function requireSigned(row: typeof firmware.$inferSelect, product: typeof produc
   );
 }
 
-/** Whether the channel is offered the firmware on these terms. Throws ALREADY_EXISTS where the terms differ. */
+/**
+ * Whether the channel is offered the firmware on just these terms. Throws ALREADY_EXISTS where it is on others, or a draft
+ * of a rollout is there to be started.
+ */
 async function isOffered(
   tx: Database,
   wanted: { readonly firmwareRowId: bigint; readonly offer: Offer },
 ): Promise<boolean> {
-  const { channel, priority, allowDowngrade } = wanted.offer;
-  const [open] = await tx
+  const { channel } = wanted.offer;
+  const open = await tx
     .select()
     .from(rollouts)
     .where(
@@ -172,11 +170,11 @@ async function isOffered(
         inArray(rollouts.state, OPEN_ROLLOUT_STATES),
       ),
     );
-  if (open === undefined) return false;
-  if (open.priority !== priority || open.allowDowngrade !== allowDowngrade) {
-    throw new OtaError("ALREADY_EXISTS", `The channel "${channel}" is offered this firmware already, on other terms.`, {
-      details: { rolloutId: open.publicId, priority: open.priority, allowDowngrade: open.allowDowngrade },
-    });
-  }
-  return true;
+  const terms = { ...DEFAULT_TERMS, ...wanted.offer };
+  const [other] = open.filter((row) => row.state === "draft" || changedNames(termsOf(row), terms).length > 0);
+  if (other === undefined) return open.length > 0;
+  const { publicId: rolloutId, state, priority, allowDowngrade } = other;
+  throw new OtaError("ALREADY_EXISTS", `The channel "${channel}" has a rollout of this firmware on other terms.`, {
+    details: { rolloutId, state, priority, allowDowngrade },
+  });
 }

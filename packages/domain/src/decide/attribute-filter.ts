@@ -1,4 +1,5 @@
 import semver from "semver";
+import { requireAttributeName } from "../devices/device-fields.ts";
 import { invalidField, requireText } from "../fields.ts";
 import type { DeviceAttributes } from "../schema/devices.ts";
 
@@ -107,7 +108,7 @@ function requireNode(value: unknown, path: string): Node {
     return { operator: known, operand: rest[known], attribute: "" };
   }
   if (typeof attribute !== "string") return invalidField(`${path}.attribute`, "the name of an attribute");
-  requireText(`${path}.attribute`, attribute);
+  requireAttributeName(`${path}.attribute`, attribute);
   return { operator: known, operand: rest[known], attribute };
 }
 

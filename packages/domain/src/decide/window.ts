@@ -114,33 +114,27 @@ function offsetMinutes(clock: Clock, at: number): number {
   return Math.round(Date.UTC(year, month - 1, day, hour, minute) / MINUTE_MS - Math.floor(at / MINUTE_MS));
 }
 
-/** Making one costs far more than asking it; there are a few hundred zones. */
+/** Making one costs far more than asking it; there are a few hundred zones, and names in other cases besides. */
+const MAX_CLOCKS = 1_000;
 const clocks = new Map<string, Clock>();
 
 /** A zone that this process does not know is taken for UTC: a device's check must not fail by it. */
 function clockOf(timeZone: string): Clock {
   const known = clocks.get(timeZone);
   if (known !== undefined) return known;
-  const clock = makeClock(isTimeZone(timeZone) ? timeZone : "UTC");
-  if (clocks.size < 1_000) clocks.set(timeZone, clock);
+  const clock = makeClock(timeZone) ?? (makeClock("UTC") as Clock);
+  if (clocks.size < MAX_CLOCKS) clocks.set(timeZone, clock);
   return clock;
 }
 
-function makeClock(timeZone: string): Clock {
-  return new Intl.DateTimeFormat("en-US", {
-    ...{ timeZone, calendar: "gregory", numberingSystem: "latn", hourCycle: "h23" },
-    ...{ year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" },
-  });
-}
-
-/** Whether a text is the IANA name of a time zone, as far as this process knows them. */
-export function isTimeZone(text: string): boolean {
-  // Offsets such as "+02:00" are accepted by Intl, but know nothing of summer time.
-  if (!/^[A-Za-z]/.test(text)) return false;
+function makeClock(timeZone: string): Clock | undefined {
   try {
-    return Intl.DateTimeFormat("en-US", { timeZone: text }) !== undefined;
+    return new Intl.DateTimeFormat("en-US", {
+      ...{ timeZone, calendar: "gregory", numberingSystem: "latn", hourCycle: "h23" },
+      ...{ year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" },
+    });
   } catch (error) {
-    if (error instanceof RangeError) return false;
+    if (error instanceof RangeError) return undefined;
     throw error;
   }
 }

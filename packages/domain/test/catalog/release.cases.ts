@@ -20,8 +20,8 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
     const product = await aProduct(db);
     const { id: firmwareId } = await aFirmware(db, { product, version: "1.0.0" });
     expect((await getProduct(db, { product })).catalogRevision).toBe(0n);
-    await releaseFirmware(db, { actor: SYSTEM, firmwareId });
-    await releaseFirmware(db, { actor: SYSTEM, firmwareId });
+    await releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true });
+    await releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true });
     expect((await getProduct(db, { product })).catalogRevision).toBe(1n);
     await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
     await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
@@ -31,7 +31,7 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
   it("starts one rollout and writes one audit row, however many call it at once", async () => {
     const { db } = database();
     const { id: firmwareId } = await aFirmware(db, { product: await aProduct(db), version: "1.0.0" });
-    const calls = inParallel(20, () => releaseFirmware(db, { actor: SYSTEM, firmwareId }));
+    const calls = inParallel(20, () => releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true }));
     expect(await tally(calls)).toEqual({ "no error": 20 });
     expect((await getFirmware(db, { firmwareId })).rollouts).toHaveLength(1);
     const audit = await listAudit(db, { subjectId: firmwareId });
@@ -41,8 +41,20 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
   it("offers a released firmware to a further channel", async () => {
     const { db } = database();
     const { id: firmwareId } = await aFirmware(db, { product: await aProduct(db), version: "1.0.0" });
-    const beta = await releaseFirmware(db, { actor: SYSTEM, firmwareId, channel: "beta", priority: 5 });
-    const both = await releaseFirmware(db, { actor: SYSTEM, firmwareId, channel: "stable", allowDowngrade: true });
+    const beta = await releaseFirmware(db, {
+      actor: SYSTEM,
+      firmwareId,
+      startRollout: true,
+      channel: "beta",
+      priority: 5,
+    });
+    const both = await releaseFirmware(db, {
+      actor: SYSTEM,
+      firmwareId,
+      startRollout: true,
+      channel: "stable",
+      allowDowngrade: true,
+    });
     expect(both.rollouts).toMatchObject([
       { channel: "stable", priority: 0, allowDowngrade: true },
       { channel: "beta", priority: 5, allowDowngrade: false },
@@ -53,19 +65,22 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
   it("refuses other terms for a channel that is offered the firmware already", async () => {
     const { db } = database();
     const { id: firmwareId } = await aReleasedFirmware(db, { product: await aProduct(db), version: "1.0.0" });
-    expect(await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, priority: 1 }))).toBe("ALREADY_EXISTS");
-    expect(await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, allowDowngrade: true }))).toBe(
+    expect(await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true, priority: 1 }))).toBe(
       "ALREADY_EXISTS",
     );
+    expect(
+      await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true, allowDowngrade: true })),
+    ).toBe("ALREADY_EXISTS");
   });
 
-  it("starts no rollout where none is wanted, and then refuses options of one", async () => {
+  it("starts no rollout unless one is asked for, and then refuses options of one", async () => {
     const { db } = database();
     const { id: firmwareId } = await aFirmware(db, { product: await aProduct(db), version: "1.0.0" });
-    const without = { actor: SYSTEM, firmwareId, startRollout: false };
+    const without = { actor: SYSTEM, firmwareId };
     expect(await codeOf(releaseFirmware(db, { ...without, channel: "beta" }))).toBe("INVALID_FIELD");
     expect(await releaseFirmware(db, without)).toMatchObject({ state: "released", rollouts: [] });
-    expect(await releaseFirmware(db, { actor: SYSTEM, firmwareId })).toMatchObject({
+    expect(await codeOf(releaseFirmware(db, { ...without, startRollout: false, priority: 1 }))).toBe("INVALID_FIELD");
+    expect(await releaseFirmware(db, { ...without, startRollout: true })).toMatchObject({
       rollouts: [{ channel: "stable" }],
     });
   });
@@ -75,7 +90,9 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
     async (field) => {
       const { db } = database();
       const { id: firmwareId } = await aFirmware(db, { product: await aProduct(db), version: "1.0.0" });
-      expect(await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, ...field }))).toBe("INVALID_FIELD");
+      expect(await codeOf(releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true, ...field }))).toBe(
+        "INVALID_FIELD",
+      );
       expect(await getFirmware(db, { firmwareId })).toMatchObject({ state: "draft", rollouts: [] });
     },
   );
@@ -92,7 +109,7 @@ export const withdrawCases = casesOn("withdrawFirmware", (database) => {
     const product = await aProduct(db);
     const other = await aReleasedFirmware(db, { product, version: "1.0.0" });
     const { id: firmwareId } = await aReleasedFirmware(db, { product, version: "1.1.0" });
-    await releaseFirmware(db, { actor: SYSTEM, firmwareId, channel: "beta" });
+    await releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true, channel: "beta" });
     const withdrawn = await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
     expect(withdrawn).toMatchObject({ state: "withdrawn", withdrawnAt: expect.any(Date) });
     expect(withdrawn.rollouts.map(({ state }) => state)).toEqual(["stopped", "stopped"]);
@@ -119,7 +136,7 @@ export const withdrawCases = casesOn("withdrawFirmware", (database) => {
       inParallel(20, (index) =>
         index === 10
           ? withdrawFirmware(db, { actor: SYSTEM, firmwareId })
-          : releaseFirmware(db, { actor: SYSTEM, firmwareId, channel: `channel-${index}` }),
+          : releaseFirmware(db, { actor: SYSTEM, firmwareId, startRollout: true, channel: `channel-${index}` }),
       ),
     );
     const { rollouts } = await getFirmware(db, { firmwareId });

@@ -36,10 +36,10 @@ export async function createFleet(
         readonly allowDowngrade?: boolean;
       } = {},
     ) {
-      const { hardwareRevisions, requiresVersion, ...rollout } = options;
+      const { hardwareRevisions, requiresVersion, startRollout = true, ...rollout } = options;
       const facts = { product, version, artifact: artifactOf(version), hardwareRevisions, requiresVersion };
       const firmware = await registerFirmware(db, { actor, ...facts });
-      return releaseFirmware(db, { actor, firmwareId: firmware.id, ...rollout });
+      return releaseFirmware(db, { actor, firmwareId: firmware.id, startRollout, ...rollout });
     },
     async device(serial: string = randomUUID()) {
       const { device, token } = await registerDevice(db, { actor, product, serial });

@@ -48,7 +48,7 @@ export async function aFirmware(db: Database, input: { product: string; version:
 /** A firmware with a running rollout. */
 export async function aReleasedFirmware(db: Database, input: { product: string; version: string }): Promise<Firmware> {
   const { id } = await aFirmware(db, input);
-  return releaseFirmware(db, { actor: SYSTEM, firmwareId: id });
+  return releaseFirmware(db, { actor: SYSTEM, firmwareId: id, startRollout: true });
 }
 
 /** A device with a serial of its own. */

@@ -1,0 +1,135 @@
+import type { RolloutTerms } from "../catalog/rollouts.ts";
+import { readAttributeFilter } from "../decide/attribute-filter.ts";
+import { requireGroups } from "../devices/device-fields.ts";
+import { invalidField, requireChannel, requireInteger, requireText } from "../fields.ts";
+import type { rollouts } from "../schema/index.ts";
+import { LIVE_ATTEMPT_STATES } from "../vocabulary.ts";
+
+/** What a rollout is made with where nothing else is said: everybody in the channel "stable", at any time. */
+export const DEFAULT_TERMS: RolloutTerms = {
+  channel: "stable",
+  groups: [],
+  attributeFilter: null,
+  hardwareRevisions: [],
+  priority: 0,
+  percentageBasisPoints: 10_000,
+  phases: [],
+  window: null,
+  maxConcurrent: null,
+  maxTotal: null,
+  successThreshold: null,
+  errorThreshold: null,
+  maxAttempts: null,
+  backoffSeconds: null,
+  timeoutsSeconds: {},
+  allowDowngrade: false,
+  requiresConfirmation: false,
+};
+
+const MAX_PHASES = 20;
+const MAX_HARDWARE_REVISIONS = 64;
+const BASIS_POINTS = { least: 0, most: 10_000 };
+/** Far from int32's ends, and room enough for any scale that people use. */
+export const PRIORITY = { least: -1000, most: 1000 };
+/** Any number of devices that there may be. */
+const COUNT = { least: 1, most: 1_000_000_000 };
+const MAX_SECONDS = 366 * 86_400;
+
+/** What is given, without what is `undefined`. */
+export type GivenTerms = { readonly [Name in keyof RolloutTerms]?: RolloutTerms[Name] | undefined };
+
+/** The terms with what is given in their place. Throws INVALID_FIELD, with the field's name. */
+export function changedTerms(terms: RolloutTerms, given: GivenTerms): RolloutTerms {
+  const changes = Object.fromEntries(
+    Object.keys(DEFAULT_TERMS).flatMap((name) => {
+      const value = given[name as keyof RolloutTerms];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  ) as Partial<RolloutTerms>;
+  const changed = { ...terms, ...changes };
+  requireTerms(changed);
+  const first = changed.phases[0];
+  if (first === undefined) return changed;
+  if (given.percentageBasisPoints !== undefined) invalidField("percentage", "left out with phases, which have theirs");
+  return given.phases === undefined ? changed : { ...changed, percentageBasisPoints: first.percentageBasisPoints };
+}
+
+function requireTerms(terms: RolloutTerms): void {
+  const { channel, groups, attributeFilter, hardwareRevisions, priority, percentageBasisPoints } = terms;
+  requireChannel("channel", channel);
+  requireGroups("groups", groups);
+  if (attributeFilter !== null) readAttributeFilter(attributeFilter);
+  for (const revision of hardwareRevisions) requireText("hardwareRevisions", revision);
+  if (hardwareRevisions.length > MAX_HARDWARE_REVISIONS || new Set(hardwareRevisions).size < hardwareRevisions.length) {
+    invalidField("hardwareRevisions", `at most ${MAX_HARDWARE_REVISIONS}, each once`);
+  }
+  requireInteger("priority", priority, PRIORITY);
+  requireInteger("percentage", percentageBasisPoints, BASIS_POINTS);
+  requirePhases(terms);
+  requireWindow(terms);
+  requireLimits(terms);
+}
+
+function requirePhases({ phases }: RolloutTerms): void {
+  if (phases.length > MAX_PHASES) invalidField("phases", `at most ${MAX_PHASES}`);
+  let before = -1;
+  for (const [index, { percentageBasisPoints, minSucceeded, minSuccessBasisPoints }] of phases.entries()) {
+    const field = `phases[${index}]`;
+    requireInteger(`${field}.percentage`, percentageBasisPoints, BASIS_POINTS);
+    if (percentageBasisPoints <= before) invalidField(`${field}.percentage`, "greater than the phase's before");
+    before = percentageBasisPoints;
+    requireInteger(`${field}.minSucceeded`, minSucceeded, COUNT);
+    requireInteger(`${field}.minSuccessPercentage`, minSuccessBasisPoints, BASIS_POINTS);
+  }
+}
+
+function requireWindow({ window }: RolloutTerms): void {
+  if (window === null) return;
+  const { days, fromMinute, toMinute } = window;
+  for (const day of days) requireInteger("window.days", day, { least: 1, most: 7 });
+  if (days.length === 0 || new Set(days).size < days.length) invalidField("window.days", "1 to 7 days, each once");
+  requireInteger("window.from", fromMinute, { least: 0, most: 1439 });
+  requireInteger("window.to", toMinute, { least: 0, most: 1439 });
+}
+
+function requireLimits(terms: RolloutTerms): void {
+  const { maxConcurrent, maxTotal, successThreshold, errorThreshold, maxAttempts, backoffSeconds } = terms;
+  for (const [field, count] of Object.entries({ maxConcurrent, maxTotal, successThreshold })) {
+    if (count !== null) requireInteger(field, count, COUNT);
+  }
+  if (errorThreshold !== null) {
+    const { failureBasisPoints, minOutcomes } = errorThreshold;
+    requireInteger("errorThreshold.failurePercentage", failureBasisPoints, { ...BASIS_POINTS, least: 1 });
+    requireInteger("errorThreshold.minOutcomes", minOutcomes, COUNT);
+  }
+  if (maxAttempts !== null) requireInteger("maxAttempts", maxAttempts, { least: 1, most: 100 });
+  if (backoffSeconds !== null) requireInteger("backoffSeconds", backoffSeconds, { least: 0, most: MAX_SECONDS });
+  for (const [state, seconds] of Object.entries(terms.timeoutsSeconds)) {
+    const field = `timeoutsSeconds.${state}`;
+    if (!LIVE_ATTEMPT_STATES.some((live) => live === state)) invalidField(field, "left out: it is no open state");
+    if (seconds !== null) requireInteger(field, seconds, { least: 1, most: MAX_SECONDS });
+  }
+}
+
+/** Whether anything of a rollout is counted: then it has a row of counters. */
+export function needsCounters({ maxConcurrent, maxTotal, successThreshold, errorThreshold, phases }: RolloutTerms) {
+  const limits = [maxConcurrent, maxTotal, successThreshold, errorThreshold];
+  return phases.length > 0 || limits.some((limit) => limit !== null);
+}
+
+/** The columns that hold the terms. */
+export function columnsOf(
+  terms: RolloutTerms,
+): Omit<typeof rollouts.$inferInsert, "publicId" | "firmwareId" | "state"> {
+  const { window, errorThreshold, groups, hardwareRevisions, ...columns } = terms;
+  return {
+    ...columns,
+    groups: [...groups],
+    hardwareRevisions: [...hardwareRevisions],
+    windowDays: window === null ? null : [...window.days],
+    windowFromMinute: window?.fromMinute ?? null,
+    windowToMinute: window?.toMinute ?? null,
+    errorThresholdBasisPoints: errorThreshold?.failureBasisPoints ?? null,
+    ...(errorThreshold === null ? {} : { errorThresholdMinOutcomes: errorThreshold.minOutcomes }),
+  };
+}
