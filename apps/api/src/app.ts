@@ -16,6 +16,7 @@ import type { Gate } from "./limits/gate.ts";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import type { Services } from "./services.ts";
+import type { RequestTracer } from "./tracing/request-spans.ts";
 
 /** What the application is made of. */
 export interface AppDependencies {
@@ -47,6 +48,11 @@ export interface AppDependencies {
    * @default everything is let through
    */
   readonly gate?: Gate | undefined;
+  /**
+   * Serves each request within a span.
+   * @default requests are not traced
+   */
+  readonly traceRequest?: RequestTracer | undefined;
 }
 
 /** The routes of the service, but for those that describe them. */

@@ -5,7 +5,7 @@ import { drizzle as drizzlePglite } from "drizzle-orm/pglite";
 import { drizzle as drizzlePostgres } from "drizzle-orm/postgres-js";
 import type { Config, EmbeddedDatabaseConfig, PostgresConfig } from "./config.ts";
 import { migrateEmbedded, migratePostgres } from "./migrations.ts";
-import { openPostgresClient } from "./postgres-client.ts";
+import { openPostgresClient, type StatementObserver } from "./postgres-client.ts";
 import type { PoolLoad } from "./statement-flow.ts";
 
 /** The service's database, opened and with the schema that this version needs. */
@@ -36,8 +36,22 @@ export interface DatabasePool {
  *
  * @throws when it cannot be reached, or when its schema is older than this version needs and must be left alone.
  */
-export function openDatabase({ database, migrate }: Pick<Config, "database" | "migrate">): Promise<OpenDatabase> {
-  return database.kind === "embedded" ? openEmbedded(database, migrate) : openPostgres(database, migrate);
+export function openDatabase(
+  { database, migrate }: Pick<Config, "database" | "migrate">,
+  options: OpenDatabaseOptions = {},
+): Promise<OpenDatabase> {
+  return database.kind === "embedded"
+    ? openEmbedded(database, migrate)
+    : openPostgres(database, { ...options, migrate });
+}
+
+/** What {@link openDatabase} may be told beside its configuration. */
+export interface OpenDatabaseOptions {
+  /**
+   * Is told of each statement that goes to PostgreSQL.
+   * @default nobody
+   */
+  readonly observeStatement?: StatementObserver | undefined;
 }
 
 /** The caller holds the folder's lock: two instances on one folder would lose each other's writes in silence. */
@@ -61,9 +75,12 @@ async function openEmbedded({ directory }: EmbeddedDatabaseConfig, migrate: Conf
   }
 }
 
-async function openPostgres(config: PostgresConfig, migrate: Config["migrate"]): Promise<OpenDatabase> {
+async function openPostgres(
+  config: PostgresConfig,
+  { migrate, observeStatement }: OpenDatabaseOptions & Pick<Config, "migrate">,
+): Promise<OpenDatabase> {
   await migratePostgres(config, migrate);
-  const client = openPostgresClient(config);
+  const client = openPostgresClient({ ...config, observeStatement });
   return {
     kind: "postgres",
     db: drizzlePostgres(client.sql, { schema }),

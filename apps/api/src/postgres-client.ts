@@ -5,7 +5,16 @@ import { createOverdueWatch, type OverdueWatch } from "./overdue-watch.ts";
 import { type PoolLoad, StatementFlow } from "./statement-flow.ts";
 
 /** What {@link openPostgresClient} needs of the configuration. */
-export type PostgresClientOptions = Omit<PostgresConfig, "kind">;
+export type PostgresClientOptions = Omit<PostgresConfig, "kind"> & {
+  /** @default nobody looks on */
+  readonly observeStatement?: StatementObserver | undefined;
+};
+
+/**
+ * Is told of each statement when it is asked for, and by the function that it returns when it is over. Both are called
+ * synchronously, must be quick, and must not throw.
+ */
+export type StatementObserver = (text: string) => (outcome: "answered" | "failed") => void;
 
 /** A pool of connections to PostgreSQL. */
 export interface PostgresClient {
@@ -37,7 +46,7 @@ const CLOSE_SECONDS = 5;
  * No connection is made before the first statement.
  */
 export function openPostgresClient(options: PostgresClientOptions): PostgresClient {
-  const { statementTimeoutMs } = options;
+  const { statementTimeoutMs, observeStatement } = options;
   const sockets = new Set<Socket>();
   const sql = postgres(options.url, {
     max: options.poolSize,
@@ -57,8 +66,9 @@ export function openPostgresClient(options: PostgresClientOptions): PostgresClie
     for (const socket of sockets) socket.destroy();
   };
   const flow = new StatementFlow();
-  guardStatements(sql, { watch, flow, onHung });
-  guardTransactions(sql, { watch, flow, onHung });
+  const guard: Guard = { watch, flow, onHung, observeStatement };
+  guardStatements(sql, guard);
+  guardTransactions(sql, guard);
   return {
     sql,
     load: () => ({ size: options.poolSize, open: sockets.size, ...flow.load() }),
@@ -73,15 +83,17 @@ export function openPostgresClient(options: PostgresClientOptions): PostgresClie
 interface Guard {
   readonly watch: OverdueWatch;
   readonly flow: StatementFlow;
+  readonly observeStatement: StatementObserver | undefined;
   /** Called when the server does not answer. */
   readonly onHung: () => void;
 }
 
-function guardStatements(sql: ISql, { watch, flow, onHung }: Guard): void {
+function guardStatements(sql: ISql, { watch, flow, onHung, observeStatement }: Guard): void {
   const unsafe = sql.unsafe.bind(sql);
   sql.unsafe = ((text, parameters, options) => {
     const query = unsafe(text, parameters, { ...options, prepare: true });
     const flight = flow.begin(query);
+    const endObserving = observeStatement?.(text);
     const endWatch = watch.start(() => {
       // Nothing is known against the server then.
       if (flight.isWaiting) query.cancel();
@@ -90,6 +102,7 @@ function guardStatements(sql: ISql, { watch, flow, onHung }: Guard): void {
     const end = (outcome: "answered" | "failed"): void => {
       endWatch();
       flow.end(flight, outcome);
+      endObserving?.(outcome);
     };
     query.then(
       () => end("answered"),

@@ -9,6 +9,7 @@ import { databaseFault } from "./database-errors.ts";
 import { greeting } from "./greeting.ts";
 import { prepareKeys } from "./keys.ts";
 import { startService } from "./service.ts";
+import { startTracing, type Tracing } from "./tracing/tracing.ts";
 
 /** Runs the service until a signal ends it. Returns the exit code. Rejects where it cannot start. */
 export async function runService(config: Config, logger: Logger): Promise<number> {
@@ -16,19 +17,20 @@ export async function runService(config: Config, logger: Logger): Promise<number
   for (const name of config.unknownVariables)
     logger.warn({ name }, "this environment variable is not known to the service");
 
+  const tracing = config.tracing.enabled ? await startTracing({ ...config.tracing, logger }) : undefined;
   const folder = config.database.kind === "embedded" ? await openDataFolder(config.dataDirectory) : undefined;
   try {
     if (config.database.kind === "embedded" && !existsSync(config.database.directory)) {
       process.stderr.write(`Making a new database in ${config.database.directory}; this takes a few seconds.\n`);
     }
-    const database = await openWhenReachable(config, { logger, signal: ending.signal });
+    const database = await openWhenReachable(config, { logger, signal: ending.signal, tracing });
     try {
       if (config.migrate === "only") {
         logger.info("the schema is up to date");
         return 0;
       }
       const keys = await prepareKeys(database, { config, folder });
-      const service = await startService({ config, logger, database, keys });
+      const service = await startService({ config, logger, database, keys, tracing });
       if (folder !== undefined) {
         const { items } = await listProducts(database.db, { limit: 1 });
         process.stderr.write(
@@ -43,6 +45,7 @@ export async function runService(config: Config, logger: Logger): Promise<number
     }
   } finally {
     folder?.close();
+    await tracing?.stop();
     logger.info("ended");
   }
 }
@@ -53,12 +56,13 @@ const START_RETRY_MS = 500;
 
 async function openWhenReachable(
   config: Config,
-  { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
+  options: { readonly logger: Logger; readonly signal: AbortSignal; readonly tracing: Tracing | undefined },
 ): Promise<OpenDatabase> {
+  const { logger, signal, tracing } = options;
   const deadlineMs = performance.now() + START_PATIENCE_MS;
   for (let warned = false; ; warned = true) {
     try {
-      return await openDatabase(config);
+      return await openDatabase(config, { observeStatement: tracing?.traceStatement });
     } catch (error) {
       if (databaseFault(error) !== "unavailable" || performance.now() > deadlineMs) throw error;
       if (!warned) logger.warn({ err: error }, "the database is not reachable yet");

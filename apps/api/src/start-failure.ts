@@ -4,6 +4,7 @@ import { ConfigError } from "./config.ts";
 import { DataFolderInUseError } from "./data-folder.ts";
 import { databaseFault } from "./database-errors.ts";
 import { SchemaOutdatedError } from "./migrations.ts";
+import { TracingUnavailableError } from "./tracing/tracing.ts";
 
 /** What a person at a terminal is told about a service that could not start: what to do where that is known, else the stack. */
 export function startFailure(error: unknown): string {
@@ -22,4 +23,11 @@ export function startFailure(error: unknown): string {
 }
 
 /** Errors whose messages say what to do. */
-const EXPLAINED = [ConfigError, DataFolderInUseError, SchemaOutdatedError, ArtifactError, OtaError] as const;
+const EXPLAINED = [
+  ConfigError,
+  DataFolderInUseError,
+  SchemaOutdatedError,
+  ArtifactError,
+  OtaError,
+  TracingUnavailableError,
+] as const;

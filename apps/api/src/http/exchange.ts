@@ -61,6 +61,11 @@ export class Exchange {
     if (route.quiet) this.keepQuiet();
   }
 
+  /** What the request is answered with, where that is a problem. */
+  get problem(): ProblemCode | undefined {
+    return this.#problem;
+  }
+
   /** Says that the request is answered with a problem. */
   failing(problem: HttpProblem): void {
     this.#problem = problem.code;

@@ -1,14 +1,15 @@
 import { authenticateOperator, type DeviceCredentials } from "@ota/domain";
 import type { Gate } from "../limits/gate.ts";
 import type { Services } from "../services.ts";
+import type { RequestTracer } from "../tracing/request-spans.ts";
 import { deviceCredentials, requiredBearerToken, requiredDeviceCredentials } from "./credentials.ts";
 import type { Exchange } from "./exchange.ts";
-import { readJsonBody } from "./json-body.ts";
+import { checkEncoding, readJsonBody } from "./json-body.ts";
 import { problemOf } from "./problem-of.ts";
 import { HttpProblem } from "./problems.ts";
 import { queryOf } from "./query.ts";
 import { type BaseHeaders, baseHeadersOf } from "./response-headers.ts";
-import type { RouteAuth, RouteDefinition, RouteInput, RouteRequest, RouteResult } from "./route.ts";
+import type { RouteAuth, RouteDefinition, RouteInput, RouteRequest, RouteResult, StreamBody } from "./route.ts";
 import { type FlatHeaders, sendJson, sendProblem } from "./send.ts";
 import { type InputSchemas, validateInput } from "./validate.ts";
 
@@ -20,6 +21,8 @@ export interface ServeOptions {
   readonly bodyTimeoutMs: number;
   /** @default everything is let through */
   readonly gate?: Gate | undefined;
+  /** @default requests are not traced */
+  readonly traceRequest?: RequestTracer | undefined;
 }
 
 /** Serves one request of a route, from its credentials to its answer. Never rejects: every error becomes an answer. */
@@ -29,8 +32,12 @@ export type RouteServer = (exchange: Exchange, params: Readonly<Record<string, u
 export function routeServer(route: RouteDefinition, options: ServeOptions): RouteServer {
   const headers = baseHeadersOf(route, options.headers);
   const schemas = schemasOf(route.request);
-  const { gate } = options;
-  return async (exchange, params) => {
+  const { gate, traceRequest } = options;
+  return traceRequest === undefined
+    ? serve
+    : (exchange, params) => traceRequest(route, exchange, () => serve(exchange, params));
+
+  async function serve(exchange: Exchange, params: Readonly<Record<string, unknown>>): Promise<void> {
     exchange.serving(route);
     try {
       gate?.enter(route, exchange);
@@ -44,7 +51,7 @@ export function routeServer(route: RouteDefinition, options: ServeOptions): Rout
       gate?.failed(error, exchange);
       answerError(exchange, error, headers);
     }
-  };
+  }
 }
 
 /** Answers an error as a problem. After the first byte that can't be done: then the connection is cut, so that the client sees it. */
@@ -85,7 +92,8 @@ function schemasOf({ params, query, body }: RouteInput): InputSchemas {
 async function readBody({ body }: RouteInput, { request }: Exchange, options: ServeOptions): Promise<unknown> {
   if (body === undefined) return undefined;
   if (body.kind === "stream") {
-    checkStreamType(request.headers["content-type"], body.contentTypes);
+    checkStreamType(request.headers["content-type"], body);
+    checkEncoding(request);
     return undefined;
   }
   const { bodyLimitBytes, bodyTimeoutMs } = options;
@@ -95,10 +103,12 @@ async function readBody({ body }: RouteInput, { request }: Exchange, options: Se
   throw new HttpProblem("JSON_INVALID", { detail: "A JSON body is required here, and there is none." });
 }
 
-function checkStreamType(type: string | undefined, accepted: readonly string[]): void {
-  if (type === undefined || accepted.includes((type.split(";", 1)[0] ?? "").trim().toLowerCase())) return;
+function checkStreamType(type: string | undefined, { contentTypes: accepted, typeRequired }: StreamBody): void {
+  if (type === undefined && !typeRequired) return;
+  if (type !== undefined && accepted.includes((type.split(";", 1)[0] ?? "").trim().toLowerCase())) return;
+  const orNone = typeRequired ? "" : ", or with none";
   throw new HttpProblem("MEDIA_TYPE_UNSUPPORTED", {
-    detail: `Send the file as it is, with Content-Type: ${accepted.join(" or ")}, or with none.`,
+    detail: `Send the file as it is, with Content-Type: ${accepted.join(" or ")}${orNone}.`,
     headers: { Accept: accepted.join(", ") },
   });
 }
