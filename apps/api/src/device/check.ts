@@ -1,7 +1,7 @@
 import { type CheckAnswer, isPastDownload, LIVE_ATTEMPT_STATES, NONE_REASONS } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { attemptIdSchema, plainText, publicIdSchema } from "../http/schemas.ts";
+import { attemptIdSchema, attributeChangesSchema, plainText, publicIdSchema } from "../http/schemas.ts";
 
 /** A version as a device says it. One that is not valid in the product's scheme is an answer's matter, not an error. */
 const reportedVersionSchema = plainText(256).min(1);
@@ -18,6 +18,7 @@ const checkSchema = z
       .min(1)
       .optional()
       .meta({ description: "The hardware that it is.", example: "rev-b" }),
+    attributes: attributeChangesSchema.optional(),
   })
   .meta({ id: "Check" });
 

@@ -35,6 +35,11 @@ function checkType(request: IncomingMessage): void {
       headers: { Accept: "application/json" },
     });
   }
+  checkEncoding(request);
+}
+
+/** Refuses a body that is compressed: what would come out of it has no bound. */
+export function checkEncoding(request: IncomingMessage): void {
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") {
     throw new HttpProblem("MEDIA_TYPE_UNSUPPORTED", {

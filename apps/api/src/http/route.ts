@@ -41,8 +41,10 @@ export interface JsonBody<Schema extends z.ZodType = z.ZodType> {
 /** A body that the handler reads as a stream from {@link RouteRequest.raw}, checking its length by itself. */
 export interface StreamBody {
   readonly kind: "stream";
-  /** Accepted media types; a request without `Content-Type` is accepted. */
+  /** Accepted media types. */
   readonly contentTypes: readonly string[];
+  /** Whether a request without `Content-Type` is refused. @default false */
+  readonly typeRequired?: boolean;
   readonly description?: string;
 }
 
@@ -61,8 +63,8 @@ export interface RouteResponse {
   readonly description: string;
   /** The JSON body; absent: no body, or one of {@link contentType}. */
   readonly body?: z.ZodType;
-  /** @default "application/json" where there is a body */
-  readonly contentType?: string;
+  /** One, or those that the request chooses from. @default "application/json" where there is a body */
+  readonly contentType?: string | readonly string[];
   /** Response headers worth telling, with what they mean. */
   readonly headers?: Readonly<Record<string, string>>;
 }

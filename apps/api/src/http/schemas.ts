@@ -1,4 +1,4 @@
-import { LINE_PROBLEM_CODES } from "@ota/domain";
+import { LINE_PROBLEM_CODES, MAX_ATTRIBUTES } from "@ota/domain";
 import { z } from "zod";
 import { PROBLEMS, type ProblemCode } from "./problems.ts";
 
@@ -17,6 +17,18 @@ export function plainText(maxLength: number): z.ZodString {
 export const serialSchema: z.ZodString = z
   .string()
   .regex(/^[A-Za-z0-9._:~-]{1,128}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -");
+
+/** The value of an attribute. */
+export const attributeValueSchema = z.union([plainText(256), z.number(), z.boolean()]);
+
+/** Changes of a device's attributes. */
+export const attributeChangesSchema = z
+  .record(plainText(128).min(1), attributeValueSchema.nullable())
+  .refine((changes) => Object.keys(changes).length <= MAX_ATTRIBUTES, `at most ${MAX_ATTRIBUTES} attributes`)
+  .meta({
+    description: "By name, which starts with a letter or digit and has no `=`. null removes one; the others stay.",
+    example: { modem: "4.2.1" },
+  });
 
 /** A public id (UUID version 7). */
 export const publicIdSchema: z.ZodUUID = z.uuid();

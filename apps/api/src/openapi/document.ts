@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import {
   type CreateDocumentOptions,
   createDocument,
@@ -7,15 +7,17 @@ import {
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
+import { SERIAL_HEADER } from "../http/credentials.ts";
 import { PROBLEMS, type ProblemCode } from "../http/problems.ts";
 import {
   commonProblems,
+  isDeviceRoute,
   type RouteAuth,
   type RouteDefinition,
   type RouteInput,
   type RouteResponse,
 } from "../http/route.ts";
-import { problemSchema } from "../http/schemas.ts";
+import { problemSchema, serialSchema } from "../http/schemas.ts";
 
 /** The OpenAPI 3.1 document, as plain JSON. */
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -70,7 +72,11 @@ A \`503\` with \`SERVICE_BUSY\` carries \`Retry-After\`; nothing was changed.
 `.trim();
 
 const SECURITY_SCHEMES = {
-  deviceToken: { type: "http", scheme: "bearer", description: "The token that the device's registration answered." },
+  deviceToken: {
+    type: "http",
+    scheme: "bearer",
+    description: "The token that the device's registration answered, or a gateway's.",
+  },
   operatorKey: { type: "http", scheme: "bearer", description: "An operator key." },
 } as const;
 
@@ -83,7 +89,7 @@ const SECURITY: Readonly<Record<RouteAuth, NonNullable<ZodOpenApiOperationObject
 };
 
 function operation(route: RouteDefinition): ZodOpenApiOperationObject {
-  const { params, query, headers, body } = route.request;
+  const { params, query, body } = route.request;
   return {
     operationId: route.operationId,
     summary: route.summary,
@@ -93,12 +99,26 @@ function operation(route: RouteDefinition): ZodOpenApiOperationObject {
     requestParams: {
       ...(params === undefined ? {} : { path: params }),
       ...(query === undefined ? {} : { query }),
-      ...(headers === undefined ? {} : { header: headers }),
+      ...headerParameters(route),
     },
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
     responses: { ...successes(route), ...problems(route) },
   };
 }
+
+/** What the route reads, and the header by which a device asks through a gateway. */
+function headerParameters(
+  route: RouteDefinition,
+): Pick<NonNullable<ZodOpenApiOperationObject["requestParams"]>, "header"> {
+  const { headers } = route.request;
+  if (!isDeviceRoute(route)) return headers === undefined ? {} : { header: headers };
+  const serial = { [SERIAL_HEADER]: serialSchema.optional().meta({ description: SERIAL_HEADER_USE }) };
+  return { header: headers === undefined ? z.object(serial) : headers.extend(serial) };
+}
+
+const SERIAL_HEADER_USE =
+  "The device's serial, where it has no token of its own and the Bearer token is a gateway's. A check registers a serial " +
+  "that is not known yet.";
 
 function requestBody(body: NonNullable<RouteInput["body"]>): NonNullable<ZodOpenApiOperationObject["requestBody"]> {
   const description = body.description === undefined ? {} : { description: body.description };
@@ -125,9 +145,10 @@ function success(response: RouteResponse): ZodOpenApiResponseObject {
 }
 
 function content({ body, contentType }: RouteResponse): Pick<ZodOpenApiResponseObject, "content"> {
-  if (body !== undefined) return { content: { [contentType ?? "application/json"]: { schema: body } } };
+  if (body !== undefined) return { content: { "application/json": { schema: body } } };
   // A body of bytes has no schema in OpenAPI 3.1.
-  return contentType === undefined ? {} : { content: { [contentType]: {} } };
+  const types = contentType === undefined ? [] : [contentType].flat();
+  return types.length === 0 ? {} : { content: Object.fromEntries(types.map((type) => [type, {}])) };
 }
 
 function headerObjects(headers: Readonly<Record<string, string>>): NonNullable<ZodOpenApiResponseObject["headers"]> {

@@ -1,30 +1,69 @@
-import { type Device, getDevice, listDevices, registerDevice, rotateDeviceToken, updateDevice } from "@ota/domain";
+import { deleteDevice, getDevice, listDevices, registerDevice, updateDevice } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { productNameSchema, publicIdSchema, serialSchema, timeSchema } from "../http/schemas.ts";
-import { channelSchema, hardwareRevisionSchema, secretSchema } from "./fields.ts";
+import { attributeChangesSchema, plainText, productNameSchema, publicIdSchema, serialSchema } from "../http/schemas.ts";
+import { deviceListRoute } from "./device-list.ts";
+import { deviceTokenRoutes } from "./device-tokens.ts";
+import {
+  deviceSchema,
+  deviceView,
+  deviceWithTokenSchema,
+  groupSchema,
+  groupsSchema,
+  newDeviceFields,
+  timeZoneSchema,
+} from "./device-view.ts";
+import { channelSchema, hardwareRevisionSchema } from "./fields.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 
 const params = z.strictObject({ deviceId: publicIdSchema });
 
-const deviceSchema = z
-  .object({
-    id: publicIdSchema,
-    product: productNameSchema,
-    serial: z.string(),
-    channel: channelSchema,
-    hardwareRevision: z.string().nullable(),
-    reportedVersion: z.string().nullable().meta({ description: "What the device said last that it runs." }),
-    confirmedVersion: z.string().nullable().meta({ description: "The last install that was confirmed." }),
-    blocked: z.boolean(),
-    lastSeenAt: timeSchema.nullable().meta({ description: "Its last check, written within ten seconds." }),
-    createdAt: timeSchema,
+/** A query's truth value. */
+const flagSchema = z.enum(["true", "false"]).transform((text) => text === "true");
+
+const changesSchema = z
+  .strictObject({
+    channel: channelSchema.optional(),
+    hardwareRevision: hardwareRevisionSchema.nullable().optional().meta({ description: "null: not known." }),
+    groups: groupsSchema.optional().meta({ description: "Puts it into these groups and no other." }),
+    addGroups: groupsSchema.optional(),
+    removeGroups: groupsSchema.optional(),
+    attributes: attributeChangesSchema.optional(),
+    timeZone: timeZoneSchema.nullable().optional(),
+    blocked: z.boolean().optional(),
+    blockedReason: plainText(256).min(1).nullable().optional().meta({
+      description: "For a device that is blocked, or is by this; unblocking clears it.",
+      example: "stolen",
+    }),
   })
-  .meta({ id: "Device" });
+  .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
+  .meta({ id: "DeviceChanges" });
 
-const deviceWithTokenSchema = z.object({ device: deviceSchema, token: secretSchema }).meta({ id: "DeviceWithToken" });
+const listQuery = z.strictObject({
+  product: productNameSchema.optional(),
+  serial: serialSchema.optional().meta({ description: "Exactly this serial." }),
+  serialPrefix: serialSchema.optional().meta({
+    description: "How the serial begins; the list is then in the order of the serials. With `product`.",
+  }),
+  group: groupSchema.optional(),
+  attribute: plainText(400)
+    .regex(/^[^=]+=/, "a name, =, and a value")
+    .transform((text) => ({ name: text.slice(0, text.indexOf("=")), value: text.slice(text.indexOf("=") + 1) }))
+    .optional()
+    .meta({
+      description: "`name=value`: the attribute has this value, as text, or as the number or truth value written so.",
+      example: "modem=4.2.1",
+    }),
+  channel: channelSchema.optional().meta({ description: "With `product`." }),
+  version: plainText(256)
+    .min(1)
+    .optional()
+    .meta({ description: "What the device runs as far as it is known, as it was reported. With `product`." }),
+  blocked: flagSchema.optional(),
+  ...pageFields,
+});
 
-/** Devices: registration with a token, its rotation, changes and lists. */
+/** Devices: registration, changes, search and deletion. */
 export const deviceRoutes: readonly RouteDefinition[] = [
   defineRoute({
     method: "POST",
@@ -38,18 +77,14 @@ export const deviceRoutes: readonly RouteDefinition[] = [
       body: {
         kind: "json",
         schema: z
-          .strictObject({
-            serial: serialSchema.meta({ example: "hub-0001" }),
-            channel: channelSchema.optional().meta({ override: { default: "stable" } }),
-            hardwareRevision: hardwareRevisionSchema.optional(),
-          })
+          .strictObject({ serial: serialSchema.meta({ example: "hub-0001" }), ...newDeviceFields })
           .meta({ id: "NewDevice" }),
       },
     },
     responses: {
       201: { description: "Registered", body: deviceWithTokenSchema, headers: { Location: "Where the device is." } },
     },
-    problems: ["NOT_FOUND", "ALREADY_EXISTS"],
+    problems: ["NOT_FOUND", "ALREADY_EXISTS", "INVALID_FIELD"],
     async handler({ actor, params, body }, { db }) {
       const { device, token } = await registerDevice(db, { actor, ...params, ...body });
       return {
@@ -59,22 +94,18 @@ export const deviceRoutes: readonly RouteDefinition[] = [
       };
     },
   }),
+  deviceListRoute,
   defineRoute({
     method: "GET",
     path: "/v1/devices",
     operationId: "listDevices",
     summary: "List devices, newest first",
+    description: "Those for which every filter that is given holds.",
     tag: "Fleet",
     auth: "operator",
-    request: {
-      query: z.strictObject({
-        product: productNameSchema.optional(),
-        serial: serialSchema.optional().meta({ description: "Exactly this serial." }),
-        ...pageFields,
-      }),
-    },
+    request: { query: listQuery },
     responses: { 200: { description: "A page of devices", body: pageSchema(deviceSchema) } },
-    problems: ["NOT_FOUND", "INVALID_CURSOR"],
+    problems: ["NOT_FOUND", "INVALID_CURSOR", "INVALID_FIELD"],
     async handler({ query }, { db }) {
       return { status: 200, body: pageBody(await listDevices(db, query), deviceView) };
     },
@@ -97,52 +128,42 @@ export const deviceRoutes: readonly RouteDefinition[] = [
     method: "PATCH",
     path: "/v1/devices/{deviceId}",
     operationId: "updateDevice",
-    summary: "Change a device's channel or hardware revision, block or unblock it",
+    summary: "Change what is known of a device, block or unblock it",
     description: "What is absent stays as it is. A blocked device is offered nothing from its next check on.",
     tag: "Fleet",
     auth: "operator",
-    request: {
-      params,
-      body: {
-        kind: "json",
-        schema: z
-          .strictObject({
-            channel: channelSchema.optional(),
-            hardwareRevision: hardwareRevisionSchema.nullable().optional().meta({ description: "null: not known." }),
-            blocked: z.boolean().optional(),
-          })
-          .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
-          .meta({ id: "DeviceChanges" }),
-      },
-    },
+    request: { params, body: { kind: "json", schema: changesSchema } },
     responses: { 200: { description: "The device as it is now", body: deviceSchema } },
-    problems: ["NOT_FOUND"],
+    problems: ["NOT_FOUND", "INVALID_FIELD"],
     async handler({ actor, params, body }, { db }) {
       return { status: 200, body: deviceView(await updateDevice(db, { actor, ...params, ...body })) };
     },
   }),
   defineRoute({
-    method: "POST",
-    path: "/v1/devices/{deviceId}/token",
-    operationId: "rotateDeviceToken",
-    summary: "Give a device a new token; the old one stops working at once",
+    method: "DELETE",
+    path: "/v1/devices/{deviceId}",
+    operationId: "deleteDevice",
+    summary: "Delete a device with its upgrades and their history",
+    description:
+      "The audit log stays. A device that asks through a gateway registers itself again at its next check: block it instead, " +
+      "or revoke the gateway's token.",
     tag: "Fleet",
     auth: "operator",
-    request: { params },
-    responses: { 200: { description: "The device and its new token", body: deviceWithTokenSchema } },
-    problems: ["NOT_FOUND"],
-    async handler({ actor, params }, { db }) {
-      const { device, token } = await rotateDeviceToken(db, { actor, ...params });
-      return { status: 200, body: { device: deviceView(device), token } };
+    request: {
+      params,
+      query: z.strictObject({
+        endsAttempt: flagSchema.optional().meta({
+          description: "Whether it may have an open attempt, which ends by this; otherwise that is refused.",
+          override: { default: false },
+        }),
+      }),
+    },
+    responses: { 204: { description: "Deleted" } },
+    problems: ["NOT_FOUND", "INVALID_STATE"],
+    async handler({ actor, params, query }, { db }) {
+      await deleteDevice(db, { actor, ...params, ...query });
+      return { status: 204 };
     },
   }),
+  ...deviceTokenRoutes,
 ];
-
-function deviceView(device: Device): z.input<typeof deviceSchema> {
-  const { id, product, serial, channel, hardwareRevision, reportedVersion, confirmedVersion, blocked } = device;
-  return {
-    ...{ id, product, serial, channel, hardwareRevision, reportedVersion, confirmedVersion, blocked },
-    lastSeenAt: device.lastSeenAt?.toISOString() ?? null,
-    createdAt: device.createdAt.toISOString(),
-  };
-}

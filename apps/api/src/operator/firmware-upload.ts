@@ -4,6 +4,7 @@ import { z } from "zod";
 import { artifactProblem } from "../artifacts/artifact-problem.ts";
 import { holdsArtifact, type PutOptions, type StoredArtifact } from "../artifacts/artifact-store.ts";
 import { uploadChunks } from "../artifacts/upload-chunks.ts";
+import { discardRest, SENDER_IDLE_MS } from "../http/discard-rest.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema } from "../http/schemas.ts";
@@ -33,12 +34,6 @@ const query = z.strictObject({
   fileName: fileNameSchema.optional(),
   signature: givenSignatureSchema.optional(),
 });
-
-/** A sender of which nothing has come for so long has gone: its upload is over. */
-const SENDER_IDLE_MS = 60_000;
-
-/** How long the rest of a refused upload is read and thrown away, so that its sender gets to read the answer. */
-const DISCARD_MS = 10_000;
 
 /** Uploads a firmware as a stream. The bytes are checked and durable before the firmware exists. */
 export const firmwareUploadRoute: RouteDefinition = defineRoute({
@@ -104,16 +99,4 @@ function checkLength(raw: IncomingMessage, { maxSizeBytes, expected }: PutOption
       members: { expectedSizeBytes: expected.sizeBytes, receivedSizeBytes: Number(length) },
     });
   }
-}
-
-/**
- * Reads the rest of a refused upload and throws it away. Most clients look for an answer only when they have sent
- * everything, and a connection closed with bytes unread is reset, answer and all; so it stays open for a while.
- */
-function discardRest(raw: IncomingMessage): void {
-  if (raw.complete || raw.destroyed) return;
-  raw.on("error", () => {});
-  raw.resume();
-  const giveUp = setTimeout(() => raw.destroy(), DISCARD_MS);
-  raw.once("close", () => clearTimeout(giveUp));
 }

@@ -3,6 +3,7 @@ import { auditRoutes } from "./audit.ts";
 import { deviceRoutes } from "./devices.ts";
 import { explainRoute } from "./explain.ts";
 import { firmwareRoutes } from "./firmware.ts";
+import { gatewayTokenRoutes } from "./gateway-tokens.ts";
 import { operatorKeyRoutes } from "./operator-keys.ts";
 import { productRoutes } from "./products.ts";
 import { signingKeyRoutes } from "./signing-key.ts";
@@ -14,6 +15,7 @@ export const operatorRoutes: readonly RouteDefinition[] = [
   ...signingKeyRoutes,
   ...firmwareRoutes,
   ...deviceRoutes,
+  ...gatewayTokenRoutes,
   explainRoute,
   ...upgradeRoutes,
   ...operatorKeyRoutes,

@@ -1,0 +1,106 @@
+import { pipeline, Readable } from "node:stream";
+import { CsvError, parse } from "csv-parse";
+
+/** One line of a list as it was written: its fields by name, or what is wrong with it. */
+export type ListLine =
+  | { readonly line: number; readonly fields: unknown }
+  | { readonly line: number; readonly problem: LineFault };
+
+/** What is wrong with a line as a whole. */
+export interface LineFault {
+  readonly code: "INVALID_LINE" | "LINE_TOO_LONG";
+  readonly message: string;
+}
+
+/** Far above any device's line: what is longer is no list of devices. */
+const MAX_LINE_LENGTH = 65_536;
+
+/** Reads JSON, one value a line. Empty lines are passed over. */
+export async function* jsonLines(text: AsyncIterable<string>): AsyncGenerator<ListLine> {
+  let line = 1;
+  for await (const written of linesOf(text)) {
+    if (written === undefined) yield { line, problem: tooLong() };
+    else if (written.trim() !== "") yield parsedLine(line, written);
+    line += 1;
+  }
+}
+
+function parsedLine(line: number, written: string): ListLine {
+  try {
+    return { line, fields: JSON.parse(written) };
+  } catch {
+    // The parser's own message quotes the line, which may hold a token.
+    return { line, problem: { code: "INVALID_LINE", message: "not valid JSON" } };
+  }
+}
+
+/** The lines of a text without their ends; `undefined` for one that is too long, which is not kept. */
+async function* linesOf(text: AsyncIterable<string>): AsyncGenerator<string | undefined> {
+  let rest = "";
+  let tooLong = false;
+  for await (const piece of text) {
+    for (const [index, part] of piece.split("\n").entries()) {
+      if (index > 0) {
+        yield tooLong ? undefined : rest;
+        rest = "";
+        tooLong = false;
+      }
+      tooLong ||= rest.length + part.length > MAX_LINE_LENGTH;
+      rest = tooLong ? "" : rest + part;
+    }
+  }
+  if (tooLong) yield undefined;
+  else if (rest !== "") yield rest;
+}
+
+/**
+ * Reads CSV (RFC 4180) whose first line names the columns; a field that is empty is left out. The first line that cannot
+ * be read is the last one: where the next begins is not known.
+ */
+export async function* csvLines(text: AsyncIterable<string>): AsyncGenerator<ListLine> {
+  const parser = parse({
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: MAX_LINE_LENGTH,
+  });
+  // Whatever ends the text early ends the parser, and is thrown by the loop.
+  pipeline(Readable.from(text), parser, () => {});
+  let columns: readonly string[] | undefined;
+  try {
+    for await (const { record, info } of parser as AsyncIterable<CsvRecord>) {
+      const { lines: line } = info;
+      if (columns !== undefined) {
+        yield record.length === columns.length
+          ? { line, fields: fieldsOf(columns, record) }
+          : { line, problem: invalid(`${record.length} fields, where the header has ${columns.length}`) };
+        continue;
+      }
+      columns = record;
+      if (new Set(columns).size === columns.length) continue;
+      yield { line, problem: invalid("a column that comes twice") };
+      return;
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const line = parser.info.lines;
+    yield { line, problem: error.code === "CSV_MAX_RECORD_SIZE" ? tooLong() : invalid("not valid CSV") };
+  }
+}
+
+interface CsvRecord {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number };
+}
+
+function fieldsOf(columns: readonly string[], record: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(columns.flatMap((name, index) => (record[index] ? [[name, record[index]]] : [])));
+}
+
+function invalid(message: string): LineFault {
+  return { code: "INVALID_LINE", message };
+}
+
+function tooLong(): LineFault {
+  return { code: "LINE_TOO_LONG", message: `longer than ${MAX_LINE_LENGTH} characters` };
+}
