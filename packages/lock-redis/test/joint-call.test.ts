@@ -1,3 +1,4 @@
+import { LockFactory, type LockMode } from "@ota/lock-core";
 import { hasRedis, type RedisServer, startRedis } from "@ota/testkit";
 import fc from "fast-check";
 import type { Redis } from "ioredis";
@@ -54,6 +55,22 @@ describe.skipIf(!hasRedis)("operations that leave as one call", () => {
     await tellScripts(store);
     expect(await scriptCallsDuring(() => acquireMany(store, 64))).toEqual([1, 0]);
     expect(await scriptCallsDuring(() => acquireMany(store, 65))).toEqual([2, 0]);
+  });
+
+  it("are one command as well for locks that would be waited for", async () => {
+    const locks = new LockFactory(new RedisStore(admin));
+    const run = (mode: LockMode) =>
+      Promise.all(
+        Array.from({ length: CROWD }, async () => {
+          const lease = await locks.createLock(newKey()).acquire({ mode });
+          expect(lease.mode).toBe(mode);
+          return await lease.release();
+        }),
+      );
+    for (const mode of ["exclusive", "shared"] as const) {
+      expect(await run(mode)).toEqual(Array(CROWD).fill("released"));
+      expect(await scriptCallsDuring(() => run(mode))).toEqual([2, 0]);
+    }
   });
 
   it("are sent once more, in one call, to a server that does not know their script", async () => {

@@ -1,5 +1,6 @@
 import { defineScript, type Script } from "../script.ts";
 import { acquireScript } from "./acquire.ts";
+import { acquireInTurnScript, acquireSharedInTurnScript } from "./acquire-in-turn.ts";
 import { acquireSharedScript } from "./acquire-shared.ts";
 import { extendScript } from "./extend.ts";
 import { CLOCK, TILL } from "./fragments.ts";
@@ -9,6 +10,8 @@ import { releaseInTurnScript } from "./release-in-turn.ts";
 export const JOINT_LETTERS: ReadonlyMap<Script, string> = new Map([
   [acquireScript, "a"],
   [acquireSharedScript, "s"],
+  [acquireInTurnScript, "w"],
+  [acquireSharedInTurnScript, "x"],
   [extendScript, "e"],
   [releaseInTurnScript, "r"],
 ]);
