@@ -98,7 +98,7 @@ describe.skipIf(!hasRedis)("waiting on RedisStore", () => {
   it("asks for the next waiter of the process right behind the release, while no other process waits", async () => {
     const proxy = await startTcpProxy({ target: server });
     const client = await connect(`redis://${proxy.host}:${proxy.port}`);
-    const lock = lockOf(makeStore({}, client));
+    const lock = lockOf(makeStore({ commandTimeoutMs: 10_000 }, client));
     const lease = await lock.acquire();
     const waits = Array.from({ length: 3 }, () => lock.acquire());
     await lease.release();
