@@ -2,6 +2,7 @@ import type { RouteDefinition } from "../http/route.ts";
 import { auditRoutes } from "./audit.ts";
 import { deviceRoutes } from "./devices.ts";
 import { explainRoute } from "./explain.ts";
+import { figureRoutes } from "./figures.ts";
 import { firmwareRoutes } from "./firmware.ts";
 import { gatewayTokenRoutes } from "./gateway-tokens.ts";
 import { operatorKeyRoutes } from "./operator-keys.ts";
@@ -19,5 +20,6 @@ export const operatorRoutes: readonly RouteDefinition[] = [
   explainRoute,
   ...upgradeRoutes,
   ...operatorKeyRoutes,
+  ...figureRoutes,
   ...auditRoutes,
 ];

@@ -1,0 +1,100 @@
+import { ATTEMPT_STATES, type AttemptFigures, productFigures, rolloutFigures } from "@ota/domain";
+import { z } from "zod";
+import { defineRoute, type RouteDefinition } from "../http/route.ts";
+import { productNameSchema, publicIdSchema } from "../http/schemas.ts";
+
+const count = z.int().min(0);
+
+const attemptFields = {
+  attempts: z
+    .strictObject(
+      Object.fromEntries(ATTEMPT_STATES.map((state) => [state, count])) as Record<
+        (typeof ATTEMPT_STATES)[number],
+        typeof count
+      >,
+    )
+    .meta({ description: "The attempts in each state. A device that was tried twice has two." }),
+  failures: z
+    .array(
+      z.object({
+        state: z.enum(["failed", "timed_out"]),
+        code: z.int().nullable().meta({ description: "The device's own number; null: it gave none." }),
+        message: z.string().nullable().meta({
+          description:
+            "The device's own words, with `#` in the place of digits, so that a reason is one whatever it names.",
+        }),
+        count,
+      }),
+    )
+    .meta({ description: "Why attempts have failed or timed out, the most frequent reason first." }),
+};
+
+const rolloutFiguresSchema = z.object(attemptFields).meta({ id: "RolloutFigures" });
+
+const productFiguresSchema = z
+  .object({
+    devices: count,
+    versions: z
+      .array(
+        z.object({
+          version: z.string().nullable().meta({ description: "As devices report it; null: nothing is known." }),
+          count,
+        }),
+      )
+      .meta({ description: "What devices run as far as it is known, the most frequent version first." }),
+    ...attemptFields,
+  })
+  .meta({ id: "ProductFigures" });
+
+const query = z.strictObject({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "How many versions and reasons at most.", override: { default: 20 } }),
+});
+
+const description =
+  "The figures are kept with every change, not counted: they are those of this moment, and cost the same for any number of " +
+  "devices.";
+
+/** How a fleet stands: for dashboards, which may ask often. */
+export const figureRoutes: readonly RouteDefinition[] = [
+  defineRoute({
+    method: "GET",
+    path: "/v1/products/{product}/figures",
+    operationId: "getProductFigures",
+    summary: "Count a product's devices by version and its attempts by state",
+    description,
+    tag: "Figures",
+    auth: "operator",
+    request: { params: z.strictObject({ product: productNameSchema }), query },
+    responses: { 200: { description: "The figures", body: productFiguresSchema } },
+    problems: ["NOT_FOUND"],
+    async handler({ params, query }, { db }) {
+      const { devices, versions, ...attempts } = await productFigures(db, { ...params, ...query });
+      return { status: 200, body: { devices, versions: [...versions], ...attemptView(attempts) } };
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/v1/rollouts/{rolloutId}/figures",
+    operationId: "getRolloutFigures",
+    summary: "Count a rollout's attempts by state, and rank its failures",
+    description,
+    tag: "Figures",
+    auth: "operator",
+    request: { params: z.strictObject({ rolloutId: publicIdSchema }), query },
+    responses: { 200: { description: "The figures", body: rolloutFiguresSchema } },
+    problems: ["NOT_FOUND"],
+    async handler({ params, query }, { db }) {
+      return { status: 200, body: attemptView(await rolloutFigures(db, { ...params, ...query })) };
+    },
+  }),
+];
+
+function attemptView({ attempts, failures }: AttemptFigures): z.input<typeof rolloutFiguresSchema> {
+  return { attempts, failures: [...failures] };
+}
