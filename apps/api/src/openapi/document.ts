@@ -68,7 +68,7 @@ const INTRODUCTION = `
 A device asks whether there is firmware for it; the service answers with exactly one upgrade record per device and firmware.
 
 Errors are problem details (RFC 9457) with a stable \`code\`. Lists are pages: follow \`nextCursor\`. Times are ISO 8601 in UTC.
-A \`503\` with \`SERVICE_BUSY\` carries \`Retry-After\`; nothing was changed.
+A \`503\` with \`SERVICE_BUSY\` and a \`429\` with \`RATE_LIMITED\` carry \`Retry-After\`; nothing was changed. Reports are never answered so for load.
 `.trim();
 
 const SECURITY_SCHEMES = {

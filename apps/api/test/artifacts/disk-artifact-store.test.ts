@@ -247,3 +247,32 @@ describe("DiskArtifactStore.open(directory)", () => {
 function* chunks(bytes: Buffer): Generator<Buffer> {
   for (let offset = 0; offset < bytes.length; offset += 64 * 1024) yield bytes.subarray(offset, offset + 64 * 1024);
 }
+
+describe("DiskArtifactStore.probe", () => {
+  const marker = () => join(directory, "installation.json");
+
+  test("is well while the folder is there with its marker, and changes nothing", async () => {
+    const store = await openStore();
+    const before = await readdir(directory);
+    await store.probe();
+    expect(await readdir(directory)).toEqual(before);
+  });
+
+  test("fails where the folder has lost its marker, as the mount point of a disk that is gone", async () => {
+    const store = await openStore();
+    await rm(marker());
+    await expect(store.probe()).rejects.toMatchObject({ code: "ARTIFACT_DIR_REFUSED" });
+  });
+
+  test("fails where the folder is another installation's", async () => {
+    const store = await openStore();
+    await writeFile(marker(), JSON.stringify({ installationId: otherInstallationId }));
+    await expect(store.probe()).rejects.toMatchObject({ code: "ARTIFACT_DIR_REFUSED" });
+  });
+
+  test("fails where the folder is gone", async () => {
+    const store = await openStore();
+    await rm(directory, { recursive: true });
+    await expect(store.probe()).rejects.toThrow();
+  });
+});

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { NONE_REASONS } from "@ota/domain";
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -91,6 +92,14 @@ describe.skipIf(!hasPostgres)("/metrics", () => {
     );
     expect(reasons.size).toBeGreaterThan(0);
     for (const reason of reasons) expect(NONE_REASONS).toContain(reason);
+  });
+
+  test("every figure of the service's own is explained in the README, and no other", async () => {
+    const text = (await api.as(undefined)("GET", "/metrics")).bytes.toString("utf8");
+    const shown = [...text.matchAll(/^# TYPE (ota_\w+) /gm)].map(([, name]) => name);
+    const readme = await readFile(new URL("../../../../README.md", import.meta.url), "utf8");
+    const explained = [...readme.matchAll(/`(ota_\w+)/g)].map(([, name]) => name);
+    expect(new Set(explained)).toEqual(new Set(shown));
   });
 
   test("shows the database's connections, the event loop and the process", async () => {
