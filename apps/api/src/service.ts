@@ -2,12 +2,16 @@ import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
 import {
   assignDeadlines,
+  type BackgroundJob,
   createSweeper,
   createUpdateChecks,
+  deleteOldAudit,
+  deleteOldEvents,
   foldFigures,
   hashToken,
   hasStoredArtifacts,
   installationId,
+  settleRollouts,
   timeOutAttempts,
 } from "@ota/domain";
 import type { Logger } from "pino";
@@ -54,6 +58,9 @@ export interface StartOptions {
   readonly tracing?: Tracing | undefined;
 }
 
+/** How soon after an outcome a rollout is paused by its threshold; it gives no place meanwhile, however long that is. */
+const SETTLE_INTERVAL_MS = 2_000;
+
 /** Starts the service on an open database; resolves when it listens. Nothing stays open when it cannot start. */
 export async function startService(options: StartOptions): Promise<RunningService> {
   // The last opened is the first closed.
@@ -97,6 +104,8 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
       timeOutAttempts({ intervalMs, observe: metrics?.observeCheck }),
       assignDeadlines({ intervalMs }),
       foldFigures({ intervalMs }),
+      ...retentionJobs(config),
+      settleRollouts({ intervalMs: Math.min(intervalMs, SETTLE_INTERVAL_MS) }),
     ],
     settings: {
       lockKeyPrefix: config.locks.keyPrefix,
@@ -163,6 +172,17 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;
+}
+
+/** Often enough that a day's worth is never deleted at once. */
+const RETENTION_INTERVAL_MS = 3_600_000;
+
+function retentionJobs({ retention: { eventDays, auditDays } }: Config): readonly BackgroundJob[] {
+  const intervalMs = RETENTION_INTERVAL_MS;
+  return [
+    ...(eventDays === undefined ? [] : [deleteOldEvents({ intervalMs, afterDays: eventDays })]),
+    ...(auditDays === undefined ? [] : [deleteOldAudit({ intervalMs, afterDays: auditDays })]),
+  ];
 }
 
 function checkSettings({ locks, lastSeenFlushMs }: Config) {

@@ -1,10 +1,9 @@
-import { and, eq, gt, isNotNull } from "drizzle-orm";
+import { eq, isNotNull } from "drizzle-orm";
 import { recordAudit } from "../audit.ts";
 import type { Database } from "../database.ts";
-import { isAnyOf } from "../id-list.ts";
 import { rolloutCounters, rollouts } from "../schema/index.ts";
 import type { RolloutPhase } from "../schema/rollouts.ts";
-import type { AttemptState, Threshold } from "../vocabulary.ts";
+import type { Threshold } from "../vocabulary.ts";
 import { beginCounting } from "./counters.ts";
 import { lockCounters } from "./places.ts";
 import { findRollout, lockRollout, writeRollout } from "./rollouts.ts";
@@ -14,11 +13,11 @@ export type DueChange =
   | { readonly kind: "pause"; readonly by: Threshold }
   | { readonly kind: "advance"; readonly phaseIndex: number; readonly phase: RolloutPhase };
 
-type RolloutTermsRow = typeof rollouts.$inferSelect;
+type RolloutRow = typeof rollouts.$inferSelect;
 type CountersRow = typeof rolloutCounters.$inferSelect;
 
 /** What is due for a running rollout, by its counters. A threshold comes before a phase: it is there to stop it. */
-export function dueChange(rollout: RolloutTermsRow, counters: CountersRow): DueChange | undefined {
+export function dueChange(rollout: RolloutRow, counters: CountersRow): DueChange | undefined {
   if (rollout.state !== "running") return undefined;
   const succeeded = counters.succeeded - counters.succeededBefore;
   const failed = counters.failed - counters.failedBefore;
@@ -37,42 +36,25 @@ export function dueChange(rollout: RolloutTermsRow, counters: CountersRow): DueC
   return good ? { kind: "advance", phaseIndex: rollout.phaseIndex + 1, phase: next } : undefined;
 }
 
-/**
- * Does what is due for rollouts: pauses those that have reached a threshold, and takes those to their next phase that
- * have met the conditions of theirs. Each is a transaction of its own, which locks the product first and then looks again;
- * any number of processes may do it at once. Returns how many rollouts were changed.
- *
- * No place was given meanwhile: the outcome that reached a threshold has said so in its own transaction.
- */
-export async function settleRollouts(db: Database, rolloutIds?: readonly bigint[]): Promise<number> {
-  let changed = 0;
-  for (const { rollout } of await findDue(db, { rolloutIds })) {
-    if (await db.transaction((tx) => settleRollout(tx, rollout.publicId))) changed += 1;
-  }
-  return changed;
-}
-
 /** The running rollouts for which something is due, by id. There are few running ones that count anything. */
 export async function findDue(
   db: Database,
-  { rolloutIds, afterId = 0n }: { readonly rolloutIds?: readonly bigint[] | undefined; readonly afterId?: bigint },
-): Promise<readonly { readonly rollout: RolloutTermsRow; readonly counters: CountersRow }[]> {
+): Promise<readonly { readonly rollout: RolloutRow; readonly counters: CountersRow }[]> {
   const rows = await db
     .select({ rollout: rollouts, counters: rolloutCounters })
     .from(rolloutCounters)
     .innerJoin(rollouts, eq(rollouts.id, rolloutCounters.rolloutId))
-    .where(
-      and(
-        isNotNull(rolloutCounters.productId),
-        gt(rolloutCounters.rolloutId, afterId),
-        rolloutIds === undefined ? undefined : isAnyOf(rolloutCounters.rolloutId, rolloutIds),
-      ),
-    )
+    .where(isNotNull(rolloutCounters.productId))
     .orderBy(rolloutCounters.rolloutId);
   return rows.filter(({ rollout, counters }) => dueChange(rollout, counters) !== undefined);
 }
 
-/** Does what is due for one rollout. False: nothing was, or somebody else has done it. */
+/**
+ * Does what is due for one rollout: pauses it, or takes it to its next phase. It locks the product, the rollout and its
+ * counters in this order, and then looks again. False: nothing is due any more.
+ *
+ * Nobody was given a place meanwhile: the outcome that reached a threshold has said so in its own transaction.
+ */
 export async function settleRollout(tx: Database, rolloutId: string): Promise<boolean> {
   const { productId, rollout: locked } = await lockRollout(tx, rolloutId);
   // The counters last, and read again under their lock: outcomes go on being counted until then.
@@ -101,9 +83,4 @@ export async function settleRollout(tx: Database, rolloutId: string): Promise<bo
     after: { phaseIndex, percentageBasisPoints, ...counts },
   });
   return true;
-}
-
-/** States that count as an outcome. */
-export function isOutcome(state: AttemptState): boolean {
-  return state === "succeeded" || state === "failed" || state === "timed_out";
 }
