@@ -60,6 +60,20 @@ describe.skipIf(!hasRedis).each([
     expect(await (await newStore()).isHeld(claim)).toBe(false);
   });
 
+  it("operations of one tick work, also those by which it is found out", async () => {
+    for (const store of [await newStore(), await newStore({ peers: "node-only" })]) {
+      const leases = Array.from({ length: 50 }, () => ({ key: newKey(), owner: newOwner(), ttlMs: TTL_MS }));
+      for (const [operation, outcome] of [
+        ["acquire", { outcome: "granted" }],
+        ["extend", "extended"],
+        ["release", "released"],
+      ] as const) {
+        const answers = await Promise.all(leases.map((lease) => store[operation](lease)));
+        expect(answers).toEqual(leases.map(() => outcome));
+      }
+    }
+  });
+
   it.each(["any", "node-only"] as const)("waiters are woken, with peers: %s", async (peers) => {
     const key = newKey();
     const options = { ttlMs: TTL_MS, retryDelayMs: 20_000, waitTimeoutMs: 25_000, fencing: true };
