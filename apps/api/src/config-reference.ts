@@ -1,4 +1,5 @@
-import { VARIABLE_GROUPS, VARIABLES, type Variable } from "./config-variables.ts";
+import { VARIABLE_GROUPS, type Variable } from "./config-variable.ts";
+import { VARIABLES } from "./config-variables.ts";
 
 /** The reference of all environment variables as a Markdown page, made of the table that reads them. */
 export function configurationPage(): string {

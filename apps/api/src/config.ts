@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import type { z } from "zod";
-import { VARIABLES, type Variable, type VariableName } from "./config-variables.ts";
+import type { Variable } from "./config-variable.ts";
+import { VARIABLES, type VariableName } from "./config-variables.ts";
 
 /** Everything that can be set, read once at the start and never again. */
 export interface Config {
