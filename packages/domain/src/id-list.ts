@@ -5,3 +5,8 @@ import type { AnyPgColumn } from "drizzle-orm/pg-core";
 export function isAnyOf(column: AnyPgColumn, ids: readonly (bigint | number)[]): SQL {
   return sql`${column} = any(${`{${ids.join(",")}}`}::bigint[])`;
 }
+
+/** The same for public ids. Each must have the form of one: PostgreSQL refuses any other. */
+export function isAnyPublicId(column: AnyPgColumn, ids: readonly string[]): SQL {
+  return sql`${column} = any(${`{${ids.join(",")}}`}::uuid[])`;
+}
