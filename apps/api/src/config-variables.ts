@@ -331,6 +331,20 @@ export const VARIABLES = {
     ...integer({ min: 100, max: 3_600_000 }),
     default: "10000",
   }),
+  OTA_EVENT_RETENTION_DAYS: variable({
+    group: "Operation",
+    about:
+      "For how many days the reports on an attempt are kept after it has ended. The attempt itself stays, with how it ended. " +
+      "`0`: for ever.",
+    ...integer({ min: 0, max: 36_500 }),
+    default: "365",
+  }),
+  OTA_AUDIT_RETENTION_DAYS: variable({
+    group: "Operation",
+    about: "For how many days entries of the audit log are kept. `0`: for ever.",
+    ...integer({ min: 0, max: 36_500 }),
+    default: "0",
+  }),
   OTA_SHUTDOWN_TIMEOUT_MS: variable({
     group: "Operation",
     about: "How long requests in flight may take to finish after SIGTERM or SIGINT. A second signal ends at once.",

@@ -37,6 +37,8 @@ export interface Config {
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   readonly lastSeenFlushMs: number;
   readonly sweepIntervalMs: number;
+  /** After how many days what is history is deleted; `undefined`: never. */
+  readonly retention: { readonly eventDays: number | undefined; readonly auditDays: number | undefined };
   readonly shutdownTimeoutMs: number;
   /** Variables that look like ours and are not: a misspelt name, most likely. */
   readonly unknownVariables: readonly string[];
@@ -168,6 +170,10 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     logLevel: values.LOG_LEVEL,
     lastSeenFlushMs: values.OTA_LAST_SEEN_FLUSH_MS,
     sweepIntervalMs: values.OTA_SWEEP_INTERVAL_MS,
+    retention: {
+      eventDays: values.OTA_EVENT_RETENTION_DAYS || undefined,
+      auditDays: values.OTA_AUDIT_RETENTION_DAYS || undefined,
+    },
     shutdownTimeoutMs: values.OTA_SHUTDOWN_TIMEOUT_MS,
     unknownVariables: Object.keys(environment).filter(
       (name) => /^(OTA|LOCK)_/.test(name) && !Object.hasOwn(VARIABLES, name),

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import { figures } from "../schema/index.ts";
 import type { BackgroundJob } from "../sweeper/background-job.ts";
 
@@ -14,12 +14,13 @@ export function foldFigures({ intervalMs }: { readonly intervalMs: number }): Ba
   return {
     name: "fold-figures",
     intervalMs,
+    everyday: true,
     async runBatch({ tx }) {
       const taken = tx.$with("taken", {}).as(sql`
-        delete from figure_deltas where (kind, owner_id, id) in (
-          select kind, owner_id, id from figure_deltas
+        delete from figure_deltas where ctid = any (array(
+          select ctid from figure_deltas
           order by kind, owner_id, id limit ${sql.raw(String(BATCH))} for update skip locked
-        ) returning kind, owner_id, key, delta
+        )) returning kind, owner_id, key, delta
       `);
       const summed = tx.$with("summed", {}).as(sql`
         select kind, owner_id, key, sum(delta) as delta from taken group by kind, owner_id, key having sum(delta) <> 0
@@ -35,12 +36,23 @@ export function foldFigures({ intervalMs }: { readonly intervalMs: number }): Ba
         .with(taken, summed, folded)
         .select({
           taken: sql<number>`count(*)::integer`,
-          gone: sql<number>`(select count(*)::integer from folded where count = 0)`,
+          gone: sql<object[] | null>`(
+            select json_agg(json_build_object('kind', kind, 'owner_id', owner_id::text, 'key', key))
+            from folded where count = 0
+          )`,
         })
         .from(sql`taken`);
-      const { taken: rows = 0, gone = 0 } = row ?? {};
-      if (gone > 0) await tx.delete(figures).where(sql`${figures.count} = 0`);
+      const { taken: rows = 0, gone = null } = row ?? {};
+      if (gone !== null) await tx.delete(figures).where(and(eq(figures.count, 0), isAmong(gone)));
       return { more: rows === BATCH, rows };
     },
   };
+}
+
+/** One parameter for any number of keys, so that the driver prepares the statement once. */
+function isAmong(keys: readonly object[]): SQL {
+  return sql`(${figures.kind}, ${figures.ownerId}, ${figures.key}) in (
+    select kind, owner_id, key
+    from json_to_recordset(${JSON.stringify(keys)}::json) as gone(kind text, owner_id bigint, key text)
+  )`;
 }

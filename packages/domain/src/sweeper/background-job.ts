@@ -8,6 +8,8 @@ export interface BackgroundJob {
   readonly name: string;
   /** The pause between two runs. */
   readonly intervalMs: number;
+  /** Whether it has something to do all the time, so that a line in the log for each run is for debugging. */
+  readonly everyday?: boolean;
   /**
    * Does one batch within the given transaction, which it alone has and which has to be short: checks wait for its row
    * locks. The job's own row is its first lock; then come products and rollouts, or devices, upgrades and attempts, and

@@ -116,7 +116,9 @@ class JobLoop {
       rows += result.rows;
       more = result.more && (await this.#pause(this.#settings.batchPauseMs, signal));
     }
-    if (rows > 0) logger.info({ job: name, rows }, "A background job has done something.");
+    if (rows === 0) return;
+    const level = this.#job.everyday ? "debug" : "info";
+    logger[level]({ job: name, rows }, "A background job has done something.");
   }
 
   /** Whether this process is to do the job now, and with which token. */

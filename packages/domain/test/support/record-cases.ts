@@ -13,6 +13,7 @@ import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
 import { pageCases } from "../pages.cases.ts";
 import { constraintCases } from "../schema/constraints.cases.ts";
 import { figureCases } from "../schema/figures.cases.ts";
+import { retentionCases } from "../sweeper/retention.cases.ts";
 import { sweeperCases } from "../sweeper/time-out-attempts.cases.ts";
 import type { Cases } from "./databases.ts";
 
@@ -38,4 +39,5 @@ export const RECORD_CASES: readonly Cases[] = [
   constraintCases,
   figureCases,
   sweeperCases,
+  retentionCases,
 ];

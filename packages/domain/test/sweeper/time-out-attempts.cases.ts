@@ -16,6 +16,7 @@ import { ensureJob, runBatch } from "../../src/sweeper/background-job.ts";
 import { anAttempt } from "../support/attempts.ts";
 import { casesOn } from "../support/databases.ts";
 import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
+import { runJob } from "../support/run-job.ts";
 
 export const sweeperCases = casesOn("the sweeper's jobs", (database) => {
   async function setUp() {
@@ -44,17 +45,10 @@ export const sweeperCases = casesOn("the sweeper's jobs", (database) => {
     return { db, query, attempt, withCounters, counters, timeouts };
   }
 
+  /** Runs the job to its end, and gives on how many rows something was done. */
   async function run(job: BackgroundJob, fence?: bigint): Promise<number> {
-    const { db } = database();
-    await ensureJob(db, job);
-    let rows = 0;
-    for (let more = true; more; ) {
-      const result = await runBatch(db, { job, fence });
-      if (result === "superseded") throw new Error("superseded");
-      rows += result.rows;
-      more = result.more;
-    }
-    return rows;
+    const batches = await runJob(database().db, job, fence === undefined ? {} : { fence });
+    return batches.reduce((sum, rows) => sum + rows, 0);
   }
 
   it.each(LIVE_ATTEMPT_STATES)(
