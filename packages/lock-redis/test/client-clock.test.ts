@@ -4,6 +4,7 @@ import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { mayRefuseTime } from "../src/client-clock.ts";
 import { RedisStore, type RedisStoreOptions } from "../src/index.ts";
+import { hasPhpLock, PhpPeer } from "./php-peer.ts";
 import { connect, failure, newKey, newOwner, stored, until } from "./support.ts";
 
 const TTL_MS = 10_000;
@@ -130,6 +131,31 @@ describe.skipIf(!hasRedis).each([
     expect(warnings).toHaveLength(1);
     expect(String(warnings[0])).toMatch(/clocks of the processes.*must agree/);
     process.off("warning", onWarning);
+  });
+});
+
+describe.skipIf(!hasRedis || !hasPhpLock)("PHP on a server that does not allow TIME in scripts", () => {
+  it("goes by its own clock as well, so that PHP and Node exclude each other", async () => {
+    const args = ["--rename-command", "TIME", "TIME-2", "--rename-command", "MONITOR", "TIME"];
+    await using server = await startRedis({ args });
+    const redis = await connect(server.url);
+    const store = new RedisStore(redis);
+    const php = new PhpPeer(server);
+    try {
+      const [theirs, ours] = [newKey(), newKey()];
+      expect(await php.ask({ do: "acquire", lock: theirs })).toBe(true);
+      const lease = { key: ours, owner: newOwner(), ttlMs: TTL_MS };
+      expect(await store.acquire({ ...lease, key: theirs })).toEqual({ outcome: "contended" });
+      expect(await store.acquire(lease)).toEqual({ outcome: "granted" });
+      expect(await php.ask({ do: "acquire", lock: ours })).toBe(false);
+      expect(await store.release(lease)).toBe("released");
+      expect(await php.ask({ do: "acquire", lock: ours })).toBe(true);
+      expect(await php.ask({ do: "release", lock: theirs })).toBe(null);
+      expect(await store.acquire({ ...lease, key: theirs })).toEqual({ outcome: "granted" });
+    } finally {
+      await php.stop();
+      redis.disconnect();
+    }
   });
 });
 
