@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ATTEMPT_STATES } from "../../src/index.ts";
+import { ATTEMPT_STATES, foldFigures, productFigures } from "../../src/index.ts";
 import { anAttempt, setAttemptState } from "../support/attempts.ts";
 import { casesOn, type TestDatabase } from "../support/databases.ts";
 import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
@@ -93,6 +93,27 @@ export const figureCases = casesOn("the figures", (database) => {
     await query(`delete from upgrades where id = ${upgrade?.["upgrade_id"]}`);
     await query(`delete from devices ${where}`);
     await expectTrueFigures(database());
+  });
+
+  it("stay the same when they are folded, and what has come to nothing goes", async () => {
+    const { db, query } = database();
+    const { product, attemptId } = await anOffer(database());
+    const { devices, versions, attempts } = await productFigures(db, { product });
+    expect({ devices, versions, attempts }).toMatchObject({
+      ...{ devices: 1, versions: [{ version: null, count: 1 }], attempts: { offered: 1, failed: 0 } },
+    });
+    const fold = () =>
+      db.transaction((tx) => foldFigures({ intervalMs: 1 }).runBatch({ tx, fence: undefined, position: null }));
+    await fold();
+    expect(await query("select * from figure_deltas")).toEqual([]);
+    await setAttemptState(db, { attemptId, state: "failed" });
+    expect(await fold()).toEqual({ more: false, rows: 3 });
+    await expectTrueFigures(database());
+    expect((await productFigures(db, { product })).failures).toEqual([
+      { state: "failed", code: null, message: null, count: 1 },
+    ]);
+    expect(await query("select * from figures where count = 0")).toEqual([]);
+    expect(await fold()).toEqual({ more: false, rows: 0 });
   });
 
   it("count devices that are registered together once for each version", async () => {
