@@ -74,7 +74,7 @@ export function readAttributeFilter(value: unknown, field = "attributeFilter"): 
         const range = requireRange(operand, at);
         return (attributes) => {
           const version = attributeOf(attributes, attribute);
-          return typeof version === "string" && semver.satisfies(version, range);
+          return typeof version === "string" && range.test(version);
         };
       }
     }
