@@ -2,6 +2,8 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { DeviceFacts, DeviceHistory, RolloutPlaces, UpgradeRecord } from "../decide/facts.ts";
 import { type DeviceCredentials, holdsToken, isServedByGateway } from "../devices/credentials.ts";
+import { requireSerial } from "../devices/device-fields.ts";
+import { fixedPiece } from "../fixed-statement.ts";
 import { devices, products, rolloutCounters, rolloutDevices, upgradeAttempts, upgrades } from "../schema/index.ts";
 import type { AttemptState, CancelOutcome } from "../vocabulary.ts";
 
@@ -21,13 +23,17 @@ export interface DeviceState {
   readonly now: Date;
 }
 
-/** Reads a device's state by its credentials, as statements that are built once for the life of `db`. */
+/**
+ * Reads a device's state by its credentials, as statements that are built once for the life of `db`. It throws INVALID_FIELD
+ * on a serial that no device can have.
+ */
 export function prepareDeviceState(db: Database): (by: DeviceCredentials) => Promise<DeviceState | undefined> {
   const tokenHash = sql.placeholder("tokenHash");
   const byToken = selectDeviceState(db, holdsToken(tokenHash)).prepare("device_state_by_token");
   const served = isServedByGateway({ tokenHash, serial: sql.placeholder("serial") });
   const byGateway = selectDeviceState(db, served).prepare("device_state_by_gateway");
   return async ({ tokenHash, serial }) => {
+    if (serial !== undefined) requireSerial("serial", serial);
     const query = serial === undefined ? byToken : byGateway;
     const [row] = await query.execute({ tokenHash: Buffer.from(tokenHash), serial });
     return row === undefined ? undefined : toDeviceState(row);
@@ -44,7 +50,7 @@ export async function loadDeviceState(tx: Database, deviceId: bigint): Promise<D
  * All attempts of the device, oldest record first, as JSON: one row per device instead of one per attempt, in a form that
  * every driver reads alike. Ids beyond int32 are text in it.
  */
-const attemptsJson = sql<AttemptTuple[] | null>`(
+const attemptsJson = fixedPiece(sql<AttemptTuple[] | null>`(
   select json_agg(
     json_build_array(
       ${upgrades.id}::text, ${upgrades.publicId}, ${upgrades.firmwareId}::text, ${upgrades.attemptsForgiven},
@@ -54,7 +60,7 @@ const attemptsJson = sql<AttemptTuple[] | null>`(
   )
   from ${upgrades} join ${upgradeAttempts} on ${upgradeAttempts.upgradeId} = ${upgrades.id}
   where ${upgrades.deviceId} = ${devices.id}
-)`;
+)`);
 
 type AttemptTuple = readonly [
   upgradeId: string,
@@ -70,13 +76,13 @@ type AttemptTuple = readonly [
 ];
 
 /** The rollouts on whose allow-lists the device is. */
-const allowedByJson = sql<string[] | null>`(
+const allowedByJson = fixedPiece(sql<string[] | null>`(
   select json_agg(${rolloutDevices.rolloutId}::text) from ${rolloutDevices}
   where ${rolloutDevices.deviceId} = ${devices.id}
-)`;
+)`);
 
 /** The places of the product's rollouts that count them and run now: few, and none for most products. */
-const placesJson = sql<PlacesTuple[] | null>`(
+const placesJson = fixedPiece(sql<PlacesTuple[] | null>`(
   select json_agg(
     json_build_array(
       ${rolloutCounters.rolloutId}::text, ${rolloutCounters.live}, ${rolloutCounters.granted},
@@ -84,7 +90,7 @@ const placesJson = sql<PlacesTuple[] | null>`(
     )
   )
   from ${rolloutCounters} where ${rolloutCounters.productId} = ${devices.productId}
-)`;
+)`);
 
 type PlacesTuple = readonly [rolloutId: string, live: number, granted: number, thresholdReached: boolean];
 

@@ -1,9 +1,9 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { deadlineOf } from "../attempts/deadline.ts";
 import type { Database } from "../database.ts";
 import type { Candidate } from "../decide/candidates.ts";
+import { type FixedStatement, fixedStatement } from "../fixed-statement.ts";
 import { newPublicId } from "../public-id.ts";
-import { upgradeAttempts, upgrades } from "../schema/index.ts";
 import type { LiveAttemptState } from "../vocabulary.ts";
 import type { OfferedAttempt } from "./answer.ts";
 
@@ -35,33 +35,51 @@ export async function openAttempt(
   const state: LiveAttemptState = rollout.requiresConfirmation ? "awaiting_confirmation" : "offered";
   const number = (record?.attempts.at(-1)?.n ?? 0) + 1;
   const publicId = record?.publicId ?? newPublicId();
-  const decidedOn = sql`rollouts.id = ${rollout.id}::bigint and rollouts.revision = ${rollout.revision}::bigint`;
-  const upgrade = tx.$with("upgrade", { id: upgrades.id }).as(
-    record === undefined
-      ? sql`
-          insert into upgrades (public_id, device_id, firmware_id, rollout_id, from_version)
-          select ${publicId}::uuid, ${deviceId}::bigint, ${firmware.id}::bigint, id, ${fromVersion}::text
-          from rollouts where ${decidedOn}
-          on conflict do nothing
-          returning id
-        `
-      : sql`
-          select id from upgrades
-          where id = ${record.id}::bigint and exists (select from rollouts where ${decidedOn})
-        `,
-  );
-  const attempt = tx.$with("attempt", { id: upgradeAttempts.id }).as(sql`
-    insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, deadline_at, last_seq)
-    select
-      id, ${deviceId}::bigint, ${firmware.id}::bigint, ${rollout.id}::bigint, ${number}::integer, ${state}::text,
-      ${deadlineOf({ rolloutId: sql`${rollout.id}::bigint`, state: sql`${state}::text` })}, 1
-    from upgrade
-    on conflict do nothing
-    returning id
-  `);
-  const event = tx.$with("event", {}).as(sql`
-    insert into attempt_events (attempt_id, seq, to_state) select id, 1, ${state}::text from attempt
-  `);
-  const [opened] = await tx.with(upgrade, attempt, event).select({ id: attempt.id }).from(attempt);
+  const [opened] = await (record === undefined ? openFirst : openNext)(tx, {
+    ...{ deviceId, fromVersion, number, state, publicId },
+    ...{ firmwareId: firmware.id, rolloutId: rollout.id, rolloutRevision: rollout.revision, upgradeId: record?.id },
+  });
   return opened === undefined ? undefined : { attempt: { id: opened.id, number, state }, upgradeId: publicId };
+}
+
+const { placeholder } = sql;
+const deviceId = sql`${placeholder("deviceId")}::bigint`;
+const firmwareId = sql`${placeholder("firmwareId")}::bigint`;
+const rolloutId = sql`${placeholder("rolloutId")}::bigint`;
+const state = sql`${placeholder("state")}::text`;
+/** The rollout as it was decided on. */
+const decidedOn = sql`rollouts.id = ${rolloutId} and rollouts.revision = ${placeholder("rolloutRevision")}::bigint`;
+
+const openFirst = openWith(sql`
+  insert into upgrades (public_id, device_id, firmware_id, rollout_id, from_version)
+  select ${placeholder("publicId")}::uuid, ${deviceId}, ${firmwareId}, id, ${placeholder("fromVersion")}::text
+  from rollouts where ${decidedOn}
+  on conflict do nothing
+  returning id
+`);
+
+const openNext = openWith(sql`
+  select id from upgrades
+  where id = ${placeholder("upgradeId")}::bigint and exists (select from rollouts where ${decidedOn})
+`);
+
+/** Opens an attempt on the record that `upgrade` makes or finds. */
+function openWith(upgrade: SQL): FixedStatement<{ readonly id: number }> {
+  return fixedStatement(
+    sql`
+      with upgrade as (${upgrade}), attempt as (
+        insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, deadline_at, last_seq)
+        select
+          id, ${deviceId}, ${firmwareId}, ${rolloutId}, ${placeholder("number")}::integer, ${state},
+          ${deadlineOf({ rolloutId, state })}, 1
+        from upgrade
+        on conflict do nothing
+        returning id
+      ), event as (
+        insert into attempt_events (attempt_id, seq, to_state) select id, 1, ${state} from attempt
+      )
+      select id from attempt
+    `,
+    ([id]) => ({ id: Number(id) }),
+  );
 }

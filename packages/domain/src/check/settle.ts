@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { recordTransition } from "../attempts/record-transition.ts";
 import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
@@ -8,8 +8,8 @@ import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
 import type { LiveAttempt, RolloutFacts, RolloutPlaces } from "../decide/facts.ts";
 import { deviceTokenInvalid } from "../devices/credentials.ts";
 import { ServiceBusyError } from "../errors.ts";
+import { fixedStatement } from "../fixed-statement.ts";
 import { lockCounters, takePlace } from "../rollouts/places.ts";
-import { devices } from "../schema/index.ts";
 import type { AttemptState } from "../vocabulary.ts";
 import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
 import type { CatalogCache } from "./catalog-cache.ts";
@@ -52,6 +52,11 @@ export async function settleCheck({ db, catalogs, observe }: SettleContext, devi
   throw new ServiceBusyError("This device's upgrade is being changed by others. Ask again.", { retryAfterSeconds: 1 });
 }
 
+const lockDevice = fixedStatement(
+  sql`select id from devices where id = ${sql.placeholder("deviceId")} for update`,
+  ([id]) => id,
+);
+
 async function settleOnce(
   tx: Database,
   context: {
@@ -64,7 +69,7 @@ async function settleOnce(
 ): Promise<CheckAnswer> {
   const { deviceId, catalogs, full, ended } = context;
   // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
-  await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, deviceId)).for("update");
+  await lockDevice(tx, { deviceId });
   const state = await loadDeviceState(tx, deviceId);
   if (state === undefined) throw deviceTokenInvalid();
   const { device, product, history } = state;
