@@ -25,6 +25,8 @@ export async function createFleet(url: string): Promise<Fleet> {
   await createProduct(db, { actor, name: "lamp" });
   const firmware = await registerFirmware(db, {
     ...{ actor, product: "lamp", version: "2.0.0" },
+    // Not in the folder of a service: those of a test have none in common, and an empty one would be refused.
+    sourceUrl: "https://files.example/lamp.bin",
     artifact: {
       ...{ sizeBytes: 8, sha256: "ab".repeat(32), sha1: "ab".repeat(20), md5: "ab".repeat(16) },
       ...{ fileName: "lamp.bin", contentType: "application/octet-stream" },
