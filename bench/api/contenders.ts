@@ -26,7 +26,10 @@ export const FLOOR = {
 /** The loads on the service, as their names end. */
 export const OURS = { steady: "steady check", create: "check that creates", hot: "64 on one device" } as const;
 
-/** So many questions come for one device before the next one has its turn; the first 64 of them find no record. */
+/**
+ * So many questions come for one device before the next one has its turn; the first 64 of them find no record. It is far
+ * below what the service lets one device ask in a minute.
+ */
 const ASKS_PER_HOT_DEVICE = 640;
 
 /** Written out within a turn, what checks leave for later counts where it was caused. */

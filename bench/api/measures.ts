@@ -27,31 +27,30 @@ export interface TurnTimes {
   readonly measuredMs: number;
 }
 
-/** A contender's server with the clients of its load, kept for the whole run so that all stay equally warm. */
+/** A contender's server with its load, kept for the whole run so that all stay equally warm. */
 export class Contestant implements AsyncDisposable {
   readonly contender: Contender;
   readonly #server: ServerProcess;
-  readonly #clients: Clients;
   readonly #ask: Ask;
 
-  private constructor(contender: Contender, parts: { server: ServerProcess; clients: Clients; ask: Ask }) {
+  private constructor(contender: Contender, parts: { server: ServerProcess; ask: Ask }) {
     this.contender = contender;
     this.#server = parts.server;
-    this.#clients = parts.clients;
     this.#ask = parts.ask;
   }
 
   static async start(contender: Contender, backends: Backends, devices: number): Promise<Contestant> {
     const server = await contender.start(backends);
-    const clients = await Clients.connect(server.port, CONNECTIONS);
-    return new Contestant(contender, { server, clients, ask: contender.ask(devices) });
+    return new Contestant(contender, { server, ask: contender.ask(devices) });
   }
 
   async turn(postgresPid: number, { leadInMs, measuredMs }: TurnTimes): Promise<Turn> {
-    if (leadInMs > 0) await this.#clients.run(this.#ask, leadInMs);
+    // Anew for each turn: a server closes connections that idle through those of the others.
+    using clients = await Clients.connect(this.#server.port, CONNECTIONS);
+    if (leadInMs > 0) await clients.run(this.#ask, leadInMs);
     const serverBefore = cpuUsOf(this.#server.pid);
     const postgresBefore = cpuUsOfTree(postgresPid);
-    const { answered, refused, elapsedMs, latenciesMs } = await this.#clients.run(this.#ask, measuredMs);
+    const { answered, refused, elapsedMs, latenciesMs } = await clients.run(this.#ask, measuredMs);
     const serverCpuUs = (cpuUsOf(this.#server.pid) - serverBefore) / answered;
     const postgresCpuUs = (cpuUsOfTree(postgresPid) - postgresBefore) / answered;
     return {
@@ -67,7 +66,6 @@ export class Contestant implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#clients[Symbol.dispose]();
     await this.#server[Symbol.asyncDispose]();
   }
 }
