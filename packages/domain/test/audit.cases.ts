@@ -4,15 +4,20 @@ import {
   type AttemptState,
   type AuditAction,
   cancelUpgrade,
+  createGatewayToken,
   createOperatorKey,
   createProduct,
   type Database,
+  deleteDevice,
   ensureOperatorKey,
   listAudit,
   registerDevice,
+  registerDevices,
   registerFirmware,
   releaseFirmware,
   resetUpgrade,
+  revokeDeviceTokens,
+  revokeGatewayToken,
   revokeOperatorKey,
   rotateDeviceToken,
   updateDevice,
@@ -87,6 +92,36 @@ const CHANGES: Partial<Record<AuditAction, Change>> = {
     const change = () => updateDevice(db, { actor: ACTOR, deviceId: device.id, blocked: true });
     await change();
     return { subjectId: device.id, again: change };
+  },
+  "device.register_bulk": async (db) => {
+    const product = await aProduct(db);
+    const lines = [{ line: 1, device: { serial: "a" } }];
+    await registerDevices(db, { actor: ACTOR, product, lines });
+    return { subjectId: product, again: () => registerDevices(db, { actor: ACTOR, product, lines }) };
+  },
+  "device.revoke_tokens": async (db) => {
+    const { device } = await aDevice(db, await aProduct(db));
+    const change = () => revokeDeviceTokens(db, { actor: ACTOR, deviceId: device.id, which: "all" });
+    await change();
+    return { subjectId: device.id, again: change };
+  },
+  "device.delete": async (db) => {
+    const { device } = await aDevice(db, await aProduct(db));
+    const change = () => deleteDevice(db, { actor: ACTOR, deviceId: device.id });
+    await change();
+    return { subjectId: device.id, again: change };
+  },
+  "gateway_token.create": async (db) => {
+    const product = await aProduct(db);
+    const { gatewayToken } = await createGatewayToken(db, { actor: ACTOR, product, name: "made" });
+    return { subjectId: gatewayToken.id, again: () => createGatewayToken(db, { actor: ACTOR, product, name: "" }) };
+  },
+  "gateway_token.revoke": async (db) => {
+    const input = { actor: SYSTEM, product: await aProduct(db), name: "goes" };
+    const { gatewayToken } = await createGatewayToken(db, input);
+    const change = () => revokeGatewayToken(db, { actor: ACTOR, gatewayTokenId: gatewayToken.id });
+    await change();
+    return { subjectId: gatewayToken.id, again: change };
   },
   "operator_key.create": async (db) => {
     const { operatorKey } = await createOperatorKey(db, { actor: ACTOR, name: "made" });

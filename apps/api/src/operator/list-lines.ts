@@ -58,39 +58,49 @@ async function* linesOf(text: AsyncIterable<string>): AsyncGenerator<string | un
  * be read is the last one: where the next begins is not known.
  */
 export async function* csvLines(text: AsyncIterable<string>): AsyncGenerator<ListLine> {
+  // Kept here as well: what the parser has read when it meets an error, its stream does not give out.
+  const read: CsvLine[] = [];
   const parser = parse({
-    info: true,
+    on_record: (record: string[], { lines: line }) => {
+      read.push({ line, record });
+      return record;
+    },
     relax_column_count: true,
     skip_empty_lines: true,
     max_record_size: MAX_LINE_LENGTH,
   });
   // Whatever ends the text early ends the parser, and is thrown by the loop.
   pipeline(Readable.from(text), parser, () => {});
-  let columns: readonly string[] | undefined;
+  const toLine = columnsFromFirst();
   try {
-    for await (const { record, info } of parser as AsyncIterable<CsvRecord>) {
-      const { lines: line } = info;
-      if (columns !== undefined) {
-        yield record.length === columns.length
-          ? { line, fields: fieldsOf(columns, record) }
-          : { line, problem: invalid(`${record.length} fields, where the header has ${columns.length}`) };
-        continue;
-      }
-      columns = record;
-      if (new Set(columns).size === columns.length) continue;
-      yield { line, problem: invalid("a column that comes twice") };
-      return;
-    }
+    for await (const _ of parser) yield* read.splice(0).flatMap(toLine);
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
+    yield* read.splice(0).flatMap(toLine);
     const line = parser.info.lines;
     yield { line, problem: error.code === "CSV_MAX_RECORD_SIZE" ? tooLong() : invalid("not valid CSV") };
   }
 }
 
-interface CsvRecord {
+interface CsvLine {
+  readonly line: number;
   readonly record: readonly string[];
-  readonly info: { readonly lines: number };
+}
+
+/** Makes lines with the columns that the first one names; where it names one twice, nothing of the list can be read. */
+function columnsFromFirst(): (read: CsvLine) => readonly ListLine[] {
+  let columns: readonly string[] | undefined;
+  let readable = true;
+  return ({ line, record }) => {
+    if (!readable) return [];
+    if (columns === undefined) {
+      columns = record;
+      readable = new Set(columns).size === columns.length;
+      return readable ? [] : [{ line, problem: invalid("a column that comes twice") }];
+    }
+    if (record.length === columns.length) return [{ line, fields: fieldsOf(columns, record) }];
+    return [{ line, problem: invalid(`${record.length} fields, where the header has ${columns.length}`) }];
+  };
 }
 
 function fieldsOf(columns: readonly string[], record: readonly string[]): Readonly<Record<string, string>> {

@@ -27,13 +27,14 @@ describe.skipIf(!hasPostgres)("bad input", () => {
     // Another hardware would do as well: this one is never offered anything, since it never asks.
     const other = await register("lamp-2");
     const rotated = await register("lamp-3");
-    await operator("POST", `/v1/devices/${rotated.device.id}/token`);
+    await operator("POST", `/v1/devices/${rotated.device.id}/token`, { json: { overlapSeconds: 0 } });
+    const gateway = (await operator("POST", "/v1/products/lamp/gateway-tokens", { json: { name: "gateway" } })).body;
     const key = (await operator("POST", "/v1/operator-keys", { json: { name: "to be revoked" } })).body;
     await operator("POST", `/v1/operator-keys/${key.operatorKey.id}/revoke`);
     const answer = await api.as(device.token)("POST", "/v1/check", { json: { version: "1.0.0" } });
     tokens = {
       ...{ device: device.token, operator: api.operatorKey, "other-device": other.token },
-      ...{ rotated: rotated.token, revoked: key.key },
+      ...{ gateway: gateway.token, rotated: rotated.token, revoked: key.key },
     };
     ids = { ":attempt": String(answer.body.attempt.id), ":firmware": upload.body.id };
   });

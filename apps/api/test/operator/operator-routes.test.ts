@@ -110,7 +110,7 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
       await report("downloading");
       await api.operator("POST", `/v1/firmware/${id}/withdraw`);
 
-      expect((await device.call("GET", `/v1/firmware/${id}/artifact`)).status).toBe(404);
+      expect((await device.call("GET", `/v1/firmware/${id}/artifact`)).status).toBe(410);
       const told = (await device.call("POST", "/v1/check")).body;
       expect(told).toMatchObject({ decision: "none", stopping: { id: attempt.id, number: 1 } });
       expect((await report("cancelled")).body).toEqual({
@@ -140,12 +140,14 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
   });
 
   describe("devices", () => {
-    test("a token is shown once and works; after a rotation only the new one does", async () => {
+    test("a token is shown once and works; after a rotation without an overlap only the new one does", async () => {
       const product = await aProduct(api);
       const device = await aDevice(api, { product });
       expect(device.token).toMatch(/^[\w-]{43}$/);
       expect(JSON.stringify((await api.operator("GET", `/v1/devices/${device.id}`)).body)).not.toContain(device.token);
-      const rotated = await api.operator("POST", `/v1/devices/${device.id}/token`);
+      const rotated = await api.operator("POST", `/v1/devices/${device.id}/token`, {
+        json: { overlapSeconds: 0 },
+      });
       expect(rotated.body.device.id).toBe(device.id);
       const old = await device.call("POST", "/v1/check");
       expect([old.status, old.body.code]).toEqual([401, "DEVICE_TOKEN_INVALID"]);

@@ -111,7 +111,7 @@ function callerOf(url: string, token: string | undefined): Caller {
     const bytes = Buffer.from(await response.arrayBuffer());
     const contentType = response.headers.get("content-type") ?? undefined;
     const parsed: unknown =
-      contentType?.includes("json") && bytes.length > 0 ? JSON.parse(bytes.toString("utf8")) : undefined;
+      /[/+]json\b/.test(contentType ?? "") && bytes.length > 0 ? JSON.parse(bytes.toString("utf8")) : undefined;
     const { pathname } = new URL(response.url);
     expectDocumented({ method, path: pathname, status: response.status, contentType, body: parsed });
     return { status: response.status, headers: response.headers, bytes, body: parsed };

@@ -15,10 +15,11 @@ export interface DeviceCredentials {
 
 /**
  * The condition that picks the one device with these credentials: each is looked up by an index, whatever the parameters.
- * A device that has a token of its own is not served by a gateway's.
+ * A device that has a token of its own is not served by a gateway's. Throws INVALID_FIELD on a serial that none can have.
  */
 export function holdsCredentials({ tokenHash, serial }: DeviceCredentials): SQL | undefined {
   const hash = Buffer.from(tokenHash);
+  if (serial !== undefined) requireSerial("serial", serial);
   return serial === undefined ? holdsToken(hash) : isServedByGateway({ tokenHash: hash, serial });
 }
 
@@ -64,14 +65,12 @@ export async function refusalOf(db: Database, credentials: DeviceCredentials): P
  * Registers a serial that asks for the first time through a gateway, in the token's product and channel, as one
  * statement. Of parallel calls one registers it, and all succeed: then the device is there for whoever reads it next.
  *
- * @throws OtaError `GATEWAY_TOKEN_INVALID`; `GATEWAY_TOKEN_REFUSED` where the device has a token of its own;
- * `INVALID_FIELD` on a serial that none can have.
+ * @throws OtaError `GATEWAY_TOKEN_INVALID`; `GATEWAY_TOKEN_REFUSED` where the device has a token of its own.
  */
 export async function registerByGateway(
   db: Database,
   { tokenHash, serial }: { readonly tokenHash: Uint8Array; readonly serial: string },
 ): Promise<void> {
-  requireSerial("serial", serial);
   const gateway = db
     .$with("gateway")
     .as(

@@ -49,16 +49,19 @@ export async function readLines(
   problems: LineProblems,
 ): Promise<readonly PreparedDevice[]> {
   const devices: PreparedDevice[] = [];
+  // Those that are not valid count as well: a list of nothing else must come to an end too.
+  let count = 0;
   const seen = { serial: new Map<string, number>(), token: new Map<string, number>() };
   for await (const read of lines) {
     const { line } = read;
+    count += 1;
+    if (count > MAX_BULK_DEVICES) {
+      problems.add({ line, field: null, code: "TOO_MANY", message: `more than ${MAX_BULK_DEVICES} devices` });
+      break;
+    }
     if ("problems" in read) {
       for (const problem of read.problems) problems.add({ line, ...problem });
       continue;
-    }
-    if (devices.length >= MAX_BULK_DEVICES) {
-      problems.add({ line, field: null, code: "TOO_MANY", message: `more than ${MAX_BULK_DEVICES} devices` });
-      break;
     }
     const { device } = read;
     if (!isValid(device, { line, problems })) continue;

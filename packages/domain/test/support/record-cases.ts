@@ -6,7 +6,12 @@ import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
 import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
 import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
 import { changeUpgradeCases } from "../devices/change-upgrade.cases.ts";
+import { deleteDeviceCases } from "../devices/delete-device.cases.ts";
+import { deviceTokenCases } from "../devices/device-tokens.cases.ts";
 import { deviceCases } from "../devices/devices.cases.ts";
+import { gatewayTokenCases } from "../devices/gateway-tokens.cases.ts";
+import { listDevicesCases } from "../devices/list-devices.cases.ts";
+import { registerDevicesCases } from "../devices/register-devices.cases.ts";
 import { upgradeCases } from "../devices/upgrades.cases.ts";
 import { installationCases } from "../installation.cases.ts";
 import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
@@ -31,6 +36,11 @@ export const RECORD_CASES: readonly Cases[] = [
   sourceUrlCases,
   storedArtifactCases,
   deviceCases,
+  deviceTokenCases,
+  gatewayTokenCases,
+  listDevicesCases,
+  registerDevicesCases,
+  deleteDeviceCases,
   upgradeCases,
   changeUpgradeCases,
   operatorKeyCases,
