@@ -16,10 +16,10 @@ export function deleteOldAudit(options: { readonly intervalMs: number; readonly 
     async runBatch({ tx }) {
       await tx.select({ set: sql`set_config('ota.audit_retention', 'on', true)` }).from(sql`(select) as nothing`);
       const deleted = tx.$with("deleted", {}).as(sql`
-        delete from audit_log where id in (
-          select id from audit_log where at < now() - make_interval(days => ${afterDays}::integer)
+        delete from audit_log where ctid = any (array(
+          select ctid from audit_log where at < now() - make_interval(days => ${afterDays}::integer)
           order by at limit ${sql.raw(String(BATCH))} for update skip locked
-        ) returning 1
+        )) returning 1
       `);
       const [row] = await tx.with(deleted).select({ rows: sql<number>`count(*)::integer` }).from(sql`deleted`);
       const { rows = 0 } = row ?? {};

@@ -36,14 +36,14 @@ export function deleteOldEvents(options: { readonly intervalMs: number; readonly
       if (last === undefined) return { more: false, rows: 0 };
 
       const deleted = tx.$with("deleted", {}).as(sql`
-        delete from attempt_events where (attempt_id, seq) in (
-          select attempt_id, seq from attempt_events
+        delete from attempt_events where ctid = any (array(
+          select ctid from attempt_events
           where ${isAnyOf(
             attemptEvents.attemptId,
             attempts.map((attempt) => attempt.id),
           )}
           order by attempt_id, seq limit ${sql.raw(String(EVENTS))} for update skip locked
-        ) returning 1
+        )) returning 1
       `);
       const [row] = await tx.with(deleted).select({ rows: sql<number>`count(*)::integer` }).from(sql`deleted`);
       const { rows = 0 } = row ?? {};
