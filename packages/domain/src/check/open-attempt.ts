@@ -68,9 +68,10 @@ function openWith(upgrade: SQL): FixedStatement<{ readonly id: number }> {
   return fixedStatement(
     sql`
       with upgrade as (${upgrade}), attempt as (
-        insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, deadline_at, last_seq)
+        insert into upgrade_attempts
+          (upgrade_id, device_id, firmware_id, rollout_id, n, state, opened_at, deadline_at, last_seq)
         select
-          id, ${deviceId}, ${firmwareId}, ${rolloutId}, ${placeholder("number")}::integer, ${state},
+          id, ${deviceId}, ${firmwareId}, ${rolloutId}, ${placeholder("number")}::integer, ${state}, clock_timestamp(),
           ${deadlineOf({ rolloutId, state })}, 1
         from upgrade
         on conflict do nothing

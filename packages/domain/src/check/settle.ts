@@ -88,11 +88,12 @@ async function settleOnce(
   const [candidate] = decision.candidates;
   const { rollout } = candidate;
   const fromVersion = device.reportedVersion ?? device.confirmedVersion;
-  const opened = await openAttempt(tx, { deviceId, candidate, fromVersion });
-  if (opened === undefined) throw new RaceLost();
-  // Last of all, since every check of the rollout waits for this row.
+  // The last lock: what is inserted afterwards waits only for rows of this device, which is locked. The attempt is opened
+  // once it has its place, so that the times of its history tell who had one when.
   const placed = await takePlace(tx, { rollout, newcomer: isNewcomer(rollout, history) });
   if (!placed) throw new PlaceRefused(rollout);
+  const opened = await openAttempt(tx, { deviceId, candidate, fromVersion });
+  if (opened === undefined) throw new RaceLost();
   return updateAnswer(state, { how: "created", ...opened, firmware: candidate.firmware });
 }
 

@@ -4,9 +4,8 @@ import type { RolloutFacts } from "../decide/facts.ts";
 import { rolloutCounters } from "../schema/index.ts";
 
 /**
- * Takes a place in the rollout for an attempt that this transaction has opened, and so before its commit. False where
- * there is none any more, or the rollout has changed since it was decided on: the transaction must then be rolled back.
- * A rollout that counts no places has one for everybody.
+ * Takes a place in the rollout for an attempt that this transaction is about to open. False where there is none any more,
+ * or the rollout has changed since it was decided on. A rollout that counts no places has one for everybody.
  *
  * The counter's row is the last lock that a transaction takes; who waits for it sees the places as they are then.
  */
