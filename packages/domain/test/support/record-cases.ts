@@ -16,6 +16,8 @@ import { upgradeCases } from "../devices/upgrades.cases.ts";
 import { installationCases } from "../installation.cases.ts";
 import { operatorKeyCases } from "../operators/operator-keys.cases.ts";
 import { pageCases } from "../pages.cases.ts";
+import { rolloutCases } from "../rollouts/rollouts.cases.ts";
+import { settlingCases } from "../rollouts/settling.cases.ts";
 import { constraintCases } from "../schema/constraints.cases.ts";
 import { figureCases } from "../schema/figures.cases.ts";
 import { retentionCases } from "../sweeper/retention.cases.ts";
@@ -29,6 +31,8 @@ export const RECORD_CASES: readonly Cases[] = [
   firmwareCases,
   releaseCases,
   withdrawCases,
+  rolloutCases,
+  settlingCases,
   artifactCases,
   deviceArtifactCases,
   signingCases,
