@@ -1,20 +1,8 @@
-import { FIRMWARE_STATES, type Firmware, ROLLOUT_STATES, type Rollout } from "@ota/domain";
+import { FIRMWARE_STATES, type Firmware } from "@ota/domain";
 import { z } from "zod";
 import { productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
-import { channelSchema, hardwareRevisionSchema, md5Schema, sha1Schema, sha256Schema, versionSchema } from "./fields.ts";
-
-const rolloutSchema = z
-  .object({
-    id: publicIdSchema,
-    channel: channelSchema,
-    state: z.enum(ROLLOUT_STATES),
-    priority: z.int(),
-    percentage: z.number().min(0).max(100).meta({ description: "The share of the channel's devices." }),
-    allowDowngrade: z.boolean(),
-    requiresConfirmation: z.boolean().meta({ description: "Whether the device's user is asked before the download." }),
-    createdAt: timeSchema,
-  })
-  .meta({ id: "Rollout", description: "The offer of a firmware to the devices of a channel." });
+import { hardwareRevisionSchema, md5Schema, sha1Schema, sha256Schema, versionSchema } from "./fields.ts";
+import { rolloutSchema, rolloutView } from "./rollout-view.ts";
 
 /** What operators see of a firmware. */
 export const firmwareSchema = z
@@ -66,14 +54,5 @@ export function firmwareView(firmware: Firmware): z.input<typeof firmwareSchema>
     createdAt: firmware.createdAt.toISOString(),
     releasedAt: firmware.releasedAt?.toISOString() ?? null,
     withdrawnAt: firmware.withdrawnAt?.toISOString() ?? null,
-  };
-}
-
-function rolloutView(rollout: Rollout): z.input<typeof rolloutSchema> {
-  const { id, channel, state, priority, percentageBasisPoints, allowDowngrade, requiresConfirmation } = rollout;
-  return {
-    ...{ id, channel, state, priority, allowDowngrade, requiresConfirmation },
-    percentage: percentageBasisPoints / 100,
-    createdAt: rollout.createdAt.toISOString(),
   };
 }

@@ -7,6 +7,7 @@ import { firmwareRoutes } from "./firmware.ts";
 import { gatewayTokenRoutes } from "./gateway-tokens.ts";
 import { operatorKeyRoutes } from "./operator-keys.ts";
 import { productRoutes } from "./products.ts";
+import { rolloutRoutes } from "./rollouts.ts";
 import { signingKeyRoutes } from "./signing-key.ts";
 import { upgradeRoutes } from "./upgrades.ts";
 
@@ -15,6 +16,7 @@ export const operatorRoutes: readonly RouteDefinition[] = [
   ...productRoutes,
   ...signingKeyRoutes,
   ...firmwareRoutes,
+  ...rolloutRoutes,
   ...deviceRoutes,
   ...gatewayTokenRoutes,
   explainRoute,
