@@ -1,10 +1,9 @@
-import { and, eq, inArray, sql } from "drizzle-orm";
+import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import { type Actor, recordAudit } from "../audit.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { countTransitions } from "../rollouts/count-transitions.ts";
 import { attemptEvents, devices, rolloutDevices, upgradeAttempts, upgrades } from "../schema/index.ts";
-import { LIVE_ATTEMPT_STATES } from "../vocabulary.ts";
 import { findDevice } from "./device.ts";
 import { knownOf } from "./update-device.ts";
 
@@ -50,7 +49,8 @@ async function liveAttemptOf(tx: Database, deviceId: bigint) {
   const [live] = await tx
     .select({ id: upgradeAttempts.id, state: upgradeAttempts.state })
     .from(upgradeAttempts)
-    .where(and(eq(upgradeAttempts.deviceId, deviceId), inArray(upgradeAttempts.state, [...LIVE_ATTEMPT_STATES])));
+    .innerJoin(upgrades, eq(upgrades.id, upgradeAttempts.upgradeId))
+    .where(and(eq(upgrades.deviceId, deviceId), isNull(upgradeAttempts.closedAt)));
   return live;
 }
 

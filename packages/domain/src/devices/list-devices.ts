@@ -1,4 +1,5 @@
-import { and, arrayContains, asc, desc, eq, gt, gte, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, arrayContains, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import { findProduct } from "../catalog/products.ts";
 import type { Database } from "../database.ts";
 import { invalidField, requireChannel, requireText } from "../fields.ts";
@@ -37,12 +38,14 @@ export async function listDevices(db: Database, input: PageRequest & DeviceFilte
 
 async function listNewestFirst(
   db: Database,
-  input: PageRequest & { readonly condition: SQL | undefined },
+  input: PageRequest & DeviceFilter & { readonly condition: SQL | undefined },
 ): Promise<Page<Device>> {
   const window = pageWindow("devices", input);
+  // All that are found are equal in it: it only says which index has them together.
+  const order = input.version !== undefined ? [RUNS] : input.channel !== undefined ? [devices.channel] : [];
   const rows = await selectDevices(db)
     .where(and(lt(devices.id, window.beforeId), input.condition))
-    .orderBy(desc(devices.id))
+    .orderBy(...order.map((column) => desc(column)), desc(devices.id))
     .limit(window.limit + 1);
   return pageOf(window, { rows, idOf: (row) => row.device.id, toItem: toDevice });
 }
@@ -96,14 +99,22 @@ async function conditionOf(db: Database, filter: DeviceFilter): Promise<SQL | un
     serial === undefined ? undefined : eq(devices.serial, serial),
     group === undefined ? undefined : arrayContains(devices.groups, [group]),
     attribute === undefined ? undefined : hasAttribute(attribute),
-    channel === undefined ? undefined : eq(devices.channel, channel),
-    // The same expression as in the index.
-    version === undefined
-      ? undefined
-      : sql`coalesce(${devices.reportedVersion}, ${devices.confirmedVersion}) = ${version}`,
+    channel === undefined ? undefined : isEqualInOrder(devices.channel, channel),
+    version === undefined ? undefined : isEqualInOrder(RUNS, version),
     // Without a parameter, which would hide from the plan that the index of the blocked ones fits.
     blocked === undefined ? undefined : blocked ? sql`${devices.blocked}` : sql`not ${devices.blocked}`,
   );
+}
+
+/** What a device runs as far as it is known: the same expression as in its index. */
+const RUNS = sql`coalesce(${devices.reportedVersion}, ${devices.confirmedVersion})`;
+
+/**
+ * Equality by which the plan does not know that all rows are equal in the list's order. A plan for any parameters takes a
+ * value to be as frequent as others, and would read the whole product from its newest device on for one that nobody has.
+ */
+function isEqualInOrder(column: SQL | AnyPgColumn, value: string): SQL | undefined {
+  return and(gte(column, value), lte(column, value));
 }
 
 function hasAttribute({ name, value }: { readonly name: string; readonly value: string }): SQL | undefined {

@@ -2,6 +2,7 @@ import type { UpdateAnswer } from "@ota/domain";
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFleet, startChecks } from "../support/fleet.ts";
+import { planOf } from "../support/plan-of.ts";
 import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
 const DEVICES = 20_000;
@@ -45,20 +46,6 @@ describe.skipIf(!hasPostgres)("the statements of the device path", () => {
   });
   afterAll(() => database.close());
 
-  /** The plan that a prepared statement is executed by, whatever its parameters. */
-  async function planOf(text: string): Promise<string> {
-    const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
-    const nulls = Array.from({ length: parameters }, () => "null").join(", ");
-    const results = (await database.query(`
-      set plan_cache_mode = force_generic_plan;
-      prepare statement as ${text};
-      explain execute statement${parameters === 0 ? "" : `(${nulls})`};
-      deallocate statement;
-      reset plan_cache_mode;
-    `)) as unknown as Record<string, string>[][];
-    return results.flatMap((rows) => rows.map((row) => row["QUERY PLAN"])).join("\n");
-  }
-
   it("are few, and none of their texts depends on data", () => {
     expect(statements.size).toBeLessThanOrEqual(12);
     expect([...statements].filter((text) => /'(offered|stable|0\.9\.0|2\.0\.0)'/.test(text))).toEqual([]);
@@ -67,7 +54,7 @@ describe.skipIf(!hasPostgres)("the statements of the device path", () => {
   it("find their rows by an index, however many devices, records and events there are", async () => {
     const scans: string[] = [];
     for (const text of statements) {
-      const plan = await planOf(text);
+      const plan = await planOf(database, text);
       expect(plan).toContain("Scan");
       if (GROWING.test(plan)) scans.push(`${text}\n${plan}`);
     }

@@ -1,10 +1,10 @@
 import type { PostgresTestDatabase } from "./postgres-client.ts";
 
 /** The plan that a prepared statement is executed by, whatever its parameters. */
-export async function planOf({ query }: PostgresTestDatabase, text: string): Promise<string> {
+export async function planOf(database: PostgresTestDatabase, text: string): Promise<string> {
   const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
   const nulls = Array.from({ length: parameters }, () => "null").join(", ");
-  const results = (await query(`
+  const results = (await database.query(`
     set plan_cache_mode = force_generic_plan;
     prepare statement as ${text};
     explain execute statement${parameters === 0 ? "" : `(${nulls})`};
