@@ -1,4 +1,4 @@
-import { withdrawFirmware } from "@ota/domain";
+import { createGatewayToken, type DeviceAttributes, hashToken, rotateDeviceToken, withdrawFirmware } from "@ota/domain";
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFleet, startChecks } from "../support/fleet.ts";
@@ -46,6 +46,36 @@ describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT cou
     const { check } = await setUp();
     await check("2.0.0")();
     expect(await statementsOf(check("2.0.0"))).toBe(1);
+  });
+
+  it("is one through a gateway, once that has registered the device", async () => {
+    const { checks, fleet } = await setUp();
+    const { product } = fleet;
+    const { token } = await createGatewayToken(database.db, { actor: { kind: "system" }, product, name: "gateway" });
+    const check = () =>
+      checks.checkForUpdate({ tokenHash: hashToken(token), serial: "new", reported: { version: "2.0.0" } });
+    // Look, register, look again, read the catalog, write the version.
+    expect(await statementsOf(check)).toBe(5);
+    expect(await statementsOf(check)).toBe(1);
+  });
+
+  it("is one with attributes that are known, and two with one that is news", async () => {
+    const { checks, tokenHash } = await setUp();
+    const check = (attributes: DeviceAttributes) => () =>
+      checks.checkForUpdate({ tokenHash, reported: { version: "2.0.0", attributes } });
+    await check({ modem: "1", ram: 512 })();
+    expect(await statementsOf(check({ ram: 512, modem: "1" }))).toBe(1);
+    expect(await statementsOf(check({ modem: "2" }))).toBe(2);
+  });
+
+  it("is one by the token before the newest rotation", async () => {
+    const { checks, check, fleet } = await setUp();
+    await check("2.0.0")();
+    const { id, tokenHash } = await fleet.device();
+    await rotateDeviceToken(database.db, { actor: { kind: "system" }, deviceId: id });
+    const old = () => checks.checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
+    await old();
+    expect(await statementsOf(old)).toBe(1);
   });
 
   it("is two when the device reports another version", async () => {
