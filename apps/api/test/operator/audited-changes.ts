@@ -23,6 +23,10 @@ export const AUDITED_CHANGES: Readonly<Record<string, AuditedChange>> = {
     ...{ action: "product.create", facts: "after" },
     prepare: async () => at("/v1/products", { name: uniqueName("hub") }),
   },
+  updateProduct: {
+    ...{ action: "product.update", facts: "both" },
+    prepare: async (api) => at(`/v1/products/${await aProduct(api)}`, { maxAttempts: 5 }),
+  },
   setSigningKey: {
     ...{ action: "product.update", facts: "both" },
     prepare: async (api) => at(`/v1/products/${await aProduct(api)}/signing-key`, { publicKey: newKey().publicKey }),
@@ -66,6 +70,49 @@ export const AUDITED_CHANGES: Readonly<Record<string, AuditedChange>> = {
   withdrawFirmware: {
     ...{ action: "firmware.withdraw", facts: "both" },
     prepare: async (api) => at(`/v1/firmware/${(await anOffer(api)).firmwareId}/withdraw`),
+  },
+  createRollout: {
+    ...{ action: "rollout.create", facts: "after" },
+    prepare: async (api) => at(`/v1/firmware/${await aDraft(api)}/rollouts`, { percentage: 10 }),
+  },
+  updateRollout: {
+    ...{ action: "rollout.update", facts: "both" },
+    prepare: async (api) => at((await aRollout(api)).path, { percentage: 10 }),
+  },
+  startRollout: {
+    ...{ action: "rollout.start", facts: "both" },
+    prepare: async (api) => at(`${(await aRollout(api)).path}/start`),
+  },
+  pauseRollout: {
+    ...{ action: "rollout.pause", facts: "both" },
+    prepare: async (api) => at(`${(await aRollout(api, "start")).path}/pause`),
+  },
+  resumeRollout: {
+    ...{ action: "rollout.resume", facts: "both" },
+    prepare: async (api) => at(`${(await aRollout(api, "start", "pause")).path}/resume`),
+  },
+  finishRollout: {
+    ...{ action: "rollout.finish", facts: "both" },
+    prepare: async (api) => at(`${(await aRollout(api, "start")).path}/finish`),
+  },
+  stopRollout: {
+    ...{ action: "rollout.stop", facts: "both" },
+    prepare: async (api) => at(`${(await aRollout(api)).path}/stop`),
+  },
+  allowDevices: {
+    ...{ action: "rollout.allow_devices", facts: "after" },
+    async prepare(api) {
+      const { path, device } = await aRollout(api);
+      return at(`${path}/devices`, { deviceIds: [device.id] });
+    },
+  },
+  disallowDevices: {
+    ...{ action: "rollout.disallow_devices", facts: "both" },
+    async prepare(api) {
+      const { path, device } = await aRollout(api);
+      await api.operator("POST", `${path}/devices`, { json: { deviceIds: [device.id] } });
+      return at(`${path}/devices/remove`, { deviceIds: [device.id] });
+    },
   },
   registerDevice: {
     ...{ action: "device.register", facts: "after", secret: true },
@@ -140,6 +187,17 @@ async function newDevice(api: TestApi) {
 
 async function aDraft(api: TestApi): Promise<string> {
   return (await aFirmware(api, { product: await aProduct(api), release: false })).id;
+}
+
+/** A rollout of a released firmware, taken through some steps, with a device of its product. */
+async function aRollout(api: TestApi, ...steps: readonly string[]) {
+  const product = await aProduct(api);
+  const { id } = await aFirmware(api, { product, release: false });
+  await api.operator("POST", `/v1/firmware/${id}/release`);
+  const { body } = await api.operator("POST", `/v1/firmware/${id}/rollouts`);
+  const path = `/v1/rollouts/${body.id}`;
+  for (const step of steps) await api.operator("POST", `${path}/${step}`);
+  return { path, device: await aDevice(api, { product }) };
 }
 
 /** A device that was offered a firmware. */
