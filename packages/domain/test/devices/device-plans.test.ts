@@ -29,8 +29,8 @@ describe.skipIf(!hasPostgres)("the statements about devices, among many of them"
         (public_id, product_id, serial, token_hash, channel, groups, attributes, reported_version, blocked)
         select
           gen_random_uuid(), p.id, 'filler-' || n, sha256(('filler-' || n)::bytea),
-          case when n % 100 = 0 then 'beta' else 'stable' end, array['g' || n % 500],
-          jsonb_build_object('modem', (n % 300)::text), '1.' || n % 50, n % 1000 = 0
+          case when n % 100 = 0 then 'beta' else 'stable' end, array[case when n <= 50 then 'rare' else 'g' || n % 500 end],
+          jsonb_build_object('modem', (n % 300)::text, 'old', case when n <= 50 then 'yes' else 'no' end), '1.' || n % 50, n % 1000 = 0
         from products p, generate_series(1, ${DEVICES}) n;
       insert into upgrades (public_id, device_id, firmware_id, rollout_id)
         select gen_random_uuid(), d.id, f.id, r.id from devices d, firmware f join rollouts r on r.firmware_id = f.id;
@@ -57,13 +57,31 @@ describe.skipIf(!hasPostgres)("the statements about devices, among many of them"
     [{ channel: "beta" }, /devices_product_id_channel_id_index/],
     [{ version: "1.7" }, /devices_product_id_version_id_index/],
     [{ blocked: true }, /devices_blocked_id_index/],
-    [{ group: "g7" }, /devices_groups_index|devices_product_id_id_index|devices_pkey/],
-    [{ attribute: { name: "modem", value: "7" } }, /devices_attributes_index|devices_product_id_id_index|devices_pkey/],
   ])("a search by %j reads an index", async (filter, index) => {
     const plans = await plansOf((db) => listDevices(db, { product: fleet.product, ...filter }));
     expect(plans.length).toBeGreaterThan(0);
     expect(plans.filter((plan) => GROWING.test(plan))).toEqual([]);
     expect(plans.at(-1)).toMatch(index);
+  });
+
+  it.each<[DeviceFilter, string, RegExp]>([
+    [{ group: "rare" }, `'{rare}'`, /devices_groups_index/],
+    [{ attribute: { name: "old", value: "yes" } }, `'{"old":"yes"}'`, /devices_attributes_index/],
+  ])("a search by %j is planned for its value, and reads the index of that", async (filter, value, index) => {
+    const statements: string[] = [];
+    const db = database.hooked({ before: async (text) => void statements.push(text) });
+    await listDevices(db, filter);
+    const [text = ""] = statements.filter((statement) => statement.includes("@>"));
+    expect(statements.slice(0, statements.indexOf(text)).join("\n")).toContain("force_custom_plan");
+    const parameters = `(9223372036854775807, ${value}, 51)`;
+    const results = (await database.query(`
+      set plan_cache_mode = force_custom_plan;
+      prepare statement as ${text};
+      explain execute statement${parameters};
+      deallocate statement;
+      reset plan_cache_mode;
+    `)) as unknown as Record<string, string>[][];
+    expect(JSON.stringify(results)).toMatch(index);
   });
 
   it("a check, a report, a download and attributes through a gateway read indexes, and so does a deletion", async () => {
