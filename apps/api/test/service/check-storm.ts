@@ -1,47 +1,73 @@
 import { Agent, request } from "node:http";
 
-/** One answer to a check. */
+/** One answer to a device. */
 export interface StormAnswer {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: a body is whatever JSON the service sends
   readonly body: any;
   readonly durationMs: number;
+  /** What `Retry-After` says; `undefined`: nothing. */
+  readonly retryAfterSeconds: number | undefined;
 }
 
-/** Sends checks on connections of its own, many at once. */
+/** What a device sends. */
+export interface StormRequest {
+  readonly path: string;
+  readonly token: string;
+  readonly json: unknown;
+}
+
+/** Sends what devices send on connections of its own, much of it at once. */
 export interface CheckSender extends Disposable {
   /** Resolves with the answer; with status 0 where the connection broke, which is all that a dying process may do. */
+  post(url: string, request: StormRequest): Promise<StormAnswer>;
+  /** As {@link post}, for the check of a device that runs 1.0.0. */
   check(url: string, token: string): Promise<StormAnswer>;
 }
 
-/** A sender with as many connections as it has requests in flight; they are kept between storms. */
-export function createCheckSender(): CheckSender {
-  const agent = new Agent({ keepAlive: true });
+/** A sender with as many connections as it has requests in flight, up to a limit; they are kept between storms. */
+export function createCheckSender(
+  options: {
+    /** To each process. @default no limit */
+    readonly maxConnections?: number;
+  } = {},
+): CheckSender {
+  const agent = new Agent({ keepAlive: true, maxSockets: options.maxConnections ?? Number.POSITIVE_INFINITY });
+  const post = (url: string, request: StormRequest) => send(agent, url, request);
   return {
-    check: (url, token) => send(agent, { url, token }),
+    post,
+    check: (url, token) => post(url, { path: "/v1/check", token, json: { version: "1.0.0" } }),
     [Symbol.dispose]: () => agent.destroy(),
   };
 }
 
-function send(agent: Agent, { url, token }: { readonly url: string; readonly token: string }): Promise<StormAnswer> {
+function send(agent: Agent, url: string, { path, token, json }: StormRequest): Promise<StormAnswer> {
   const startedAt = performance.now();
-  const durationMs = () => performance.now() - startedAt;
   return new Promise((resolve) => {
+    const broken = (): void => {
+      const durationMs = performance.now() - startedAt;
+      resolve({ status: 0, body: undefined, durationMs, retryAfterSeconds: undefined });
+    };
     const outgoing = request(
-      `${url}/v1/check`,
+      `${url}${path}`,
       { method: "POST", agent, headers: { authorization: `Bearer ${token}`, "content-type": "application/json" } },
       (response) => {
         let text = "";
         response.setEncoding("utf8").on("data", (chunk: string) => {
           text += chunk;
         });
+        response.on("error", broken);
         response.on("end", () => {
-          resolve({ status: response.statusCode ?? 0, body: JSON.parse(text), durationMs: durationMs() });
+          const retryAfter = response.headers["retry-after"];
+          resolve({
+            ...{ status: response.statusCode ?? 0, body: JSON.parse(text), durationMs: performance.now() - startedAt },
+            retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
+          });
         });
       },
     );
-    outgoing.on("error", () => resolve({ status: 0, body: undefined, durationMs: durationMs() }));
-    outgoing.end('{"version":"1.0.0"}');
+    outgoing.on("error", broken);
+    outgoing.end(JSON.stringify(json));
   });
 }
 
