@@ -21,6 +21,7 @@ export { signFirmware } from "./catalog/sign-firmware.ts";
 export { firmwareManifest, type ManifestFacts } from "./catalog/signatures.ts";
 export { removeSigningKey, setSigningKey } from "./catalog/signing-key.ts";
 export { deleteUnreferencedArtifact, hasStoredArtifacts, unreferencedArtifacts } from "./catalog/stored-artifacts.ts";
+export { type ProductChanges, updateProduct } from "./catalog/update-product.ts";
 export type { CheckAnswer, NoneAnswer, OfferedAttempt, OfferedFirmware, UpdateAnswer } from "./check/answer.ts";
 export type { CheckEvent, CheckObserver, HowAnswered } from "./check/events.ts";
 export type { ReportedFacts } from "./check/reported.ts";

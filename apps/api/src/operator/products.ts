@@ -1,7 +1,17 @@
-import { CONFIRM_BY, createProduct, getProduct, listProducts, type Product, VERSION_SCHEMES } from "@ota/domain";
+import {
+  CONFIRM_BY,
+  createProduct,
+  getProduct,
+  LIVE_ATTEMPT_STATES,
+  listProducts,
+  type Product,
+  updateProduct,
+  VERSION_SCHEMES,
+} from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, timeSchema } from "../http/schemas.ts";
+import { timeZoneSchema } from "./device-view.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 
 const scheme = z.enum(VERSION_SCHEMES).meta({
@@ -15,6 +25,26 @@ const pollIntervalSeconds = z.int().min(30).max(86_399).meta({
   description: "How often a device is to ask. Each one is given its own phase within the interval.",
 });
 
+const timeZone = timeZoneSchema.meta({
+  description: "Where a device is that has no time zone of its own.",
+  example: "Europe/Berlin",
+});
+const seconds = z.int().min(1).max(31_622_400).nullable();
+const attemptSettings = {
+  maxAttempts: z.int().min(1).max(100).meta({
+    description:
+      "How often a firmware is tried on a device until an operator resets the upgrade, unless the rollout says.",
+  }),
+  backoffSeconds: z.int().min(0).max(31_622_400).meta({
+    description: "The pause after an upgrade's first attempt; it doubles with each further one, up to a day.",
+  }),
+  timeoutsSeconds: z.partialRecord(z.enum(LIVE_ATTEMPT_STATES), seconds).meta({
+    description:
+      "After how many seconds of silence an attempt is ended, by its state. null: never. A state that is left out: 30 days " +
+      "while consent is awaited, 7 days for an offer, a day for the others.",
+  }),
+};
+
 /** What operators see of a product. */
 export const productSchema = z
   .object({
@@ -22,6 +52,8 @@ export const productSchema = z
     versionScheme: scheme,
     confirmBy,
     pollIntervalSeconds,
+    timeZone,
+    ...attemptSettings,
     signingPublicKey: z
       .string()
       .nullable()
@@ -39,6 +71,12 @@ const newProductSchema = z
     pollIntervalSeconds: pollIntervalSeconds.optional().meta({ override: { default: 300 } }),
   })
   .meta({ id: "NewProduct" });
+
+const productChangesSchema = z
+  .strictObject({ pollIntervalSeconds, timeZone, ...attemptSettings })
+  .partial()
+  .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
+  .meta({ id: "ProductChanges" });
 
 /** Products: lines of devices that share firmware. */
 export const productRoutes: readonly RouteDefinition[] = [
@@ -85,18 +123,30 @@ export const productRoutes: readonly RouteDefinition[] = [
       return { status: 200, body: productView(await getProduct(db, params)) };
     },
   }),
+  defineRoute({
+    method: "PATCH",
+    path: "/v1/products/{product}",
+    operationId: "updateProduct",
+    summary: "Change how a product's devices ask, and how upgrades are tried on them",
+    description:
+      "What is absent stays as it is; `timeoutsSeconds` is replaced as a whole, and applies to attempts whose state changes " +
+      "from now on.",
+    tag: "Products",
+    auth: "operator",
+    request: {
+      params: z.strictObject({ product: productNameSchema }),
+      body: { kind: "json", schema: productChangesSchema },
+    },
+    responses: { 200: { description: "The product as it is now", body: productSchema } },
+    problems: ["NOT_FOUND", "INVALID_FIELD"],
+    async handler({ actor, params, body }, { db }) {
+      return { status: 200, body: productView(await updateProduct(db, { actor, ...params, ...body })) };
+    },
+  }),
 ];
 
 /** A product as JSON. */
 export function productView(product: Product): z.input<typeof productSchema> {
-  const { name, versionScheme, confirmBy, pollIntervalSeconds, signingPublicKey, catalogRevision, createdAt } = product;
-  return {
-    name,
-    versionScheme,
-    confirmBy,
-    pollIntervalSeconds,
-    signingPublicKey,
-    catalogRevision: String(catalogRevision),
-    createdAt: createdAt.toISOString(),
-  };
+  const { catalogRevision, createdAt, ...shown } = product;
+  return { ...shown, catalogRevision: String(catalogRevision), createdAt: createdAt.toISOString() };
 }

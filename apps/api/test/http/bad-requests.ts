@@ -24,24 +24,36 @@ export interface BadRequest {
 const DEEP = "[".repeat(30_000) + "]".repeat(30_000);
 const NO_ID = "00000000-0000-7000-8000-000000000000";
 
-const change = (title: string, body: object, code: string): BadRequest => ({
+const change = (title: string, body: object, answer: Pick<BadRequest, "code" | "fields">): BadRequest => ({
   title: `a product's change: ${title}`,
   method: "PATCH",
   path: "/v1/products/none-such",
-  ...{ token: "operator", body: JSON.stringify(body), status: code === "NOT_FOUND" ? 404 : 422, code },
+  ...{ token: "operator", body: JSON.stringify(body), status: answer.code === "NOT_FOUND" ? 404 : 422, ...answer },
 });
 
 /** Bad changes of products and upgrades. */
 const badChanges: readonly BadRequest[] = [
-  change("of no product", { maxAttempts: 1 }, "NOT_FOUND"),
-  change("of nothing", {}, "FIELDS_INVALID"),
-  change("of its name", { name: "other" }, "FIELDS_INVALID"),
-  change("no attempts", { maxAttempts: 0 }, "FIELDS_INVALID"),
-  change("half a second of backoff", { backoffSeconds: 0.5 }, "FIELDS_INVALID"),
-  change("a timeout of a closed state", { timeoutsSeconds: { failed: 60 } }, "FIELDS_INVALID"),
-  change("a timeout of nothing", { timeoutsSeconds: { offered: 0 } }, "FIELDS_INVALID"),
-  change("a time zone with a NUL", { timeZone: "\0" }, "FIELDS_INVALID"),
-  change("a time zone that is none", { timeZone: "Mars/Olympus" }, "INVALID_FIELD"),
+  change("of no product", { maxAttempts: 1 }, { code: "NOT_FOUND" }),
+  change("of nothing", {}, { code: "FIELDS_INVALID", fields: ["body"] }),
+  change("of its name", { name: "other", maxAttempts: 1 }, { code: "FIELDS_INVALID", fields: ["body.name"] }),
+  change("no attempts", { maxAttempts: 0 }, { code: "FIELDS_INVALID", fields: ["body.maxAttempts"] }),
+  change(
+    "half a second of backoff",
+    { backoffSeconds: 0.5 },
+    { code: "FIELDS_INVALID", fields: ["body.backoffSeconds"] },
+  ),
+  change(
+    "a timeout of a closed state",
+    { timeoutsSeconds: { failed: 60 } },
+    { code: "FIELDS_INVALID", fields: ["body.timeoutsSeconds.failed"] },
+  ),
+  change(
+    "a timeout of nothing",
+    { timeoutsSeconds: { offered: 0 } },
+    { code: "FIELDS_INVALID", fields: ["body.timeoutsSeconds.offered"] },
+  ),
+  change("a time zone with a NUL", { timeZone: "\0" }, { code: "FIELDS_INVALID", fields: ["body.timeZone"] }),
+  change("a time zone that is none", { timeZone: "Mars/Olympus" }, { code: "INVALID_FIELD" }),
   ...["cancel", "reset"].map((what) => ({
     title: `a ${what} of what is no upgrade's id`,
     path: `/v1/upgrades/1/${what}`,

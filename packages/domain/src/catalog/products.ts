@@ -4,6 +4,7 @@ import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { requireInteger, requireOneOf, requirePattern } from "../fields.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
+import type { SilenceTimeouts } from "../schema/columns.ts";
 import { products } from "../schema/index.ts";
 import { CONFIRM_BY, type ConfirmBy, VERSION_SCHEMES, type VersionScheme } from "../vocabulary.ts";
 
@@ -14,6 +15,12 @@ export interface Product {
   readonly versionScheme: VersionScheme;
   readonly confirmBy: ConfirmBy;
   readonly pollIntervalSeconds: number;
+  /** Where a device is that has no time zone of its own: an IANA name. */
+  readonly timeZone: string;
+  /** As a rollout's of the same names, which come first. */
+  readonly maxAttempts: number;
+  readonly backoffSeconds: number;
+  readonly timeoutsSeconds: SilenceTimeouts;
   /** The raw Ed25519 public key by which its firmware is signed, as base64; `null`: unsigned firmware is released too. */
   readonly signingPublicKey: string | null;
   /** Grows with every change of what the product's devices can be offered. */
@@ -27,7 +34,7 @@ const PRODUCT_NAME = {
 };
 
 /** Device protocols carry the interval as HH:MM:SS below 24 hours. */
-const POLL_INTERVAL_SECONDS = { least: 30, most: 86_399 };
+export const POLL_INTERVAL_SECONDS = { least: 30, most: 86_399 };
 
 /**
  * Makes a product. Of parallel calls with one name exactly one succeeds.
@@ -110,6 +117,10 @@ export async function incrementCatalogRevision(tx: Database, productId: bigint):
 /** Makes the public view of a product's row. */
 export function toProduct(row: typeof products.$inferSelect): Product {
   const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = row;
+  const { timeZone, maxAttempts, backoffSeconds, timeoutsSeconds } = row;
   const signingPublicKey = row.signingPublicKey?.toString("base64") ?? null;
-  return { name, versionScheme, confirmBy, pollIntervalSeconds, signingPublicKey, catalogRevision, createdAt };
+  return {
+    ...{ name, versionScheme, confirmBy, pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds, timeoutsSeconds },
+    ...{ signingPublicKey, catalogRevision, createdAt },
+  };
 }

@@ -1,9 +1,9 @@
+import { requireAttemptSettings } from "../attempts/attempt-settings.ts";
 import type { RolloutTerms } from "../catalog/rollouts.ts";
 import { readAttributeFilter } from "../decide/attribute-filter.ts";
 import { requireGroups } from "../devices/device-fields.ts";
 import { invalidField, requireChannel, requireInteger, requireText } from "../fields.ts";
 import type { rollouts } from "../schema/index.ts";
-import { LIVE_ATTEMPT_STATES } from "../vocabulary.ts";
 
 /** What a rollout is made with where nothing else is said: everybody in the channel "stable", at any time. */
 export const DEFAULT_TERMS: RolloutTerms = {
@@ -33,7 +33,6 @@ const BASIS_POINTS = { least: 0, most: 10_000 };
 export const PRIORITY = { least: -1000, most: 1000 };
 /** Any number of devices that there may be. */
 const COUNT = { least: 1, most: 1_000_000_000 };
-const MAX_SECONDS = 366 * 86_400;
 
 /** What is given, without what is `undefined`. */
 export type GivenTerms = { readonly [Name in keyof RolloutTerms]?: RolloutTerms[Name] | undefined };
@@ -93,7 +92,7 @@ function requireWindow({ window }: RolloutTerms): void {
 }
 
 function requireLimits(terms: RolloutTerms): void {
-  const { maxConcurrent, maxTotal, successThreshold, errorThreshold, maxAttempts, backoffSeconds } = terms;
+  const { maxConcurrent, maxTotal, successThreshold, errorThreshold } = terms;
   for (const [field, count] of Object.entries({ maxConcurrent, maxTotal, successThreshold })) {
     if (count !== null) requireInteger(field, count, COUNT);
   }
@@ -102,13 +101,7 @@ function requireLimits(terms: RolloutTerms): void {
     requireInteger("errorThreshold.failurePercentage", failureBasisPoints, { ...BASIS_POINTS, least: 1 });
     requireInteger("errorThreshold.minOutcomes", minOutcomes, COUNT);
   }
-  if (maxAttempts !== null) requireInteger("maxAttempts", maxAttempts, { least: 1, most: 100 });
-  if (backoffSeconds !== null) requireInteger("backoffSeconds", backoffSeconds, { least: 0, most: MAX_SECONDS });
-  for (const [state, seconds] of Object.entries(terms.timeoutsSeconds)) {
-    const field = `timeoutsSeconds.${state}`;
-    if (!LIVE_ATTEMPT_STATES.some((live) => live === state)) invalidField(field, "left out: it is no open state");
-    if (seconds !== null) requireInteger(field, seconds, { least: 1, most: MAX_SECONDS });
-  }
+  requireAttemptSettings(terms);
 }
 
 /** Whether anything of a rollout is counted: then it has a row of counters. */

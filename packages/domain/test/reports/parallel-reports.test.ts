@@ -1,4 +1,5 @@
 import {
+  type AttemptState,
   createRollout,
   LIVE_ATTEMPT_STATES,
   REPORTED_STATES,
@@ -114,9 +115,12 @@ describe.skipIf(!hasPostgres)("reports of one attempt by many connections at onc
     expect(history.map((event) => event["to_state"])).toContain("timed_out");
     expect(history.map(({ seq }) => seq)).toEqual(history.map((_, index) => index + 1));
     for (const event of history.slice(1)) {
-      const { from_state: from, to_state: to, reported_state: reported } = event as Record<string, never>;
+      const from = event["from_state"] as AttemptState;
+      const reported = event["reported_state"] as ReportedState | null;
       const next = nextState({ state: from, cancelOutcome: null, confirmBy: "report" }, reported ?? "timeout");
-      expect(next.effect === "moved" ? next.state : next.effect === "history" ? from : "refused").toBe(to);
+      expect(next.effect === "moved" ? next.state : next.effect === "history" ? from : "refused").toBe(
+        event["to_state"],
+      );
     }
     const { state } = (await attempt()) as { state: string };
     const failed = ["failed", "timed_out"].includes(state) ? 1 : 0;

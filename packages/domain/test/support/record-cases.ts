@@ -5,6 +5,7 @@ import { productCases } from "../catalog/products.cases.ts";
 import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
 import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
 import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
+import { updateProductCases } from "../catalog/update-product.cases.ts";
 import { changeUpgradeCases } from "../devices/change-upgrade.cases.ts";
 import { deleteDeviceCases } from "../devices/delete-device.cases.ts";
 import { deviceTokenCases } from "../devices/device-tokens.cases.ts";
@@ -28,6 +29,7 @@ import type { Cases } from "./databases.ts";
 export const RECORD_CASES: readonly Cases[] = [
   installationCases,
   productCases,
+  updateProductCases,
   firmwareCases,
   releaseCases,
   withdrawCases,
