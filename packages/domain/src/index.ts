@@ -24,6 +24,7 @@ export { deleteUnreferencedArtifact, hasStoredArtifacts, unreferencedArtifacts }
 export { type ProductChanges, updateProduct } from "./catalog/update-product.ts";
 export type { CheckAnswer, NoneAnswer, OfferedAttempt, OfferedFirmware, UpdateAnswer } from "./check/answer.ts";
 export type { CheckEvent, CheckObserver, HowAnswered } from "./check/events.ts";
+export { type SlotOf, secondsToSlot } from "./check/poll-slot.ts";
 export type { ReportedFacts } from "./check/reported.ts";
 export {
   type CheckInput,
