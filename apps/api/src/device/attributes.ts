@@ -14,6 +14,7 @@ export const attributesRoute: RouteDefinition = defineRoute({
     "beyond the 64 that a device may have; here that is an error.",
   tag: "Devices",
   auth: "device",
+  refusable: true,
   request: {
     body: {
       kind: "json",
