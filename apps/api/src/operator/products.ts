@@ -2,7 +2,6 @@ import {
   CONFIRM_BY,
   createProduct,
   getProduct,
-  LIVE_ATTEMPT_STATES,
   listProducts,
   type Product,
   updateProduct,
@@ -13,6 +12,7 @@ import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, timeSchema } from "../http/schemas.ts";
 import { timeZoneSchema } from "./device-view.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
+import { timeoutsSchema } from "./rollout-fields.ts";
 
 const scheme = z.enum(VERSION_SCHEMES).meta({
   description: "How versions are written and ordered: semver, or dotted numbers (1.0 equals 1.0.0).",
@@ -29,7 +29,6 @@ const timeZone = timeZoneSchema.meta({
   description: "Where a device is that has no time zone of its own.",
   example: "Europe/Berlin",
 });
-const seconds = z.int().min(1).max(31_622_400).nullable();
 const attemptSettings = {
   maxAttempts: z.int().min(1).max(100).meta({
     description:
@@ -38,7 +37,7 @@ const attemptSettings = {
   backoffSeconds: z.int().min(0).max(31_622_400).meta({
     description: "The pause after an upgrade's first attempt; it doubles with each further one, up to a day.",
   }),
-  timeoutsSeconds: z.partialRecord(z.enum(LIVE_ATTEMPT_STATES), seconds).meta({
+  timeoutsSeconds: timeoutsSchema.meta({
     description:
       "After how many seconds of silence an attempt is ended, by its state. null: never. A state that is left out: 30 days " +
       "while consent is awaited, 7 days for an offer, a day for the others.",

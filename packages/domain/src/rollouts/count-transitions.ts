@@ -1,5 +1,5 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { LIVE_ATTEMPT_STATES } from "../vocabulary.ts";
+import { TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
 
 /**
  * What the counters of rollouts learn from attempts that have moved, as the last part of the statement that moves them:
@@ -24,7 +24,7 @@ export function countTransitions(moved: SQLWrapper): SQL {
     from (
       select
         rollout_id,
-        (count(*) filter (where from_state in (${LIVE}) and to_state not in (${LIVE})))::integer as closed,
+        (count(*) filter (where from_state not in (${OVER}) and to_state in (${OVER})))::integer as closed,
         (count(*) filter (where to_state = 'succeeded'))::integer as successes,
         (
           count(*) filter (where to_state in ('failed', 'timed_out'))
@@ -40,7 +40,7 @@ export function countTransitions(moved: SQLWrapper): SQL {
   `;
 }
 
-const LIVE = sql.raw(LIVE_ATTEMPT_STATES.map((state) => `'${state}'`).join(", "));
+const OVER = sql.raw(TERMINAL_ATTEMPT_STATES.map((state) => `'${state}'`).join(", "));
 
 /** What has come in since the rollout was started, was resumed or came to its phase, this time's moves among it. */
 const SUCCEEDED = sql`(succeeded + moves.successes - succeeded_before)`;

@@ -19,16 +19,17 @@ export function assignDeadlines({ intervalMs }: { readonly intervalMs: number })
     async runBatch({ tx, position }) {
       const afterId = afterIdOf(position);
       const deadline = deadlineOf({ rolloutId: sql`upgrade_attempts.rollout_id`, state: sql`upgrade_attempts.state` });
+      // In the order of the index on deadlines: by the id alone, all attempts that are over would be passed as well.
       // Nothing but attempts is locked, by id: whoever waits for one of them holds none of the others.
       const seen = tx.$with("seen", { id: upgradeAttempts.id }).as(sql`
         select id, ${deadline} as deadline_at from upgrade_attempts
         where ${oneOf(upgradeAttempts.state, LIVE_ATTEMPT_STATES)} and deadline_at is null and id > ${afterId}::integer
-        order by id limit ${sql.raw(String(BATCH))}
+        order by upgrade_attempts.deadline_at, id limit ${sql.raw(String(BATCH))}
         for update skip locked
       `);
       const given = tx.$with("given", {}).as(sql`
-        update upgrade_attempts set deadline_at = seen.deadline_at from seen
-        where upgrade_attempts.id = seen.id and seen.deadline_at is not null
+        update upgrade_attempts set deadline_at = ${deadline}
+        where id = any (array(select id from seen where deadline_at is not null))
         returning upgrade_attempts.id
       `);
       const [row] = await tx

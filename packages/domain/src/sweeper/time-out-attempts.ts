@@ -3,8 +3,9 @@ import { recordTimeouts, type SilentAttempt } from "../attempts/record-timeouts.
 import type { CheckObserver } from "../check/events.ts";
 import type { Database } from "../database.ts";
 import { isAnyOf } from "../id-list.ts";
+import { lockCounters } from "../rollouts/places.ts";
 import { oneOf } from "../schema/columns.ts";
-import { devices, rolloutCounters, upgradeAttempts } from "../schema/index.ts";
+import { devices, upgradeAttempts } from "../schema/index.ts";
 import { LIVE_ATTEMPT_STATES, type LiveAttemptState } from "../vocabulary.ts";
 import type { BackgroundJob } from "./background-job.ts";
 
@@ -91,12 +92,6 @@ async function lockDue(tx: Database, due: readonly DueAttempt[]): Promise<readon
     )
     .orderBy(asc(upgradeAttempts.id))
     .for("update", { skipLocked: true });
-  const rolloutIds = [...new Set(attempts.map(({ rolloutId }) => rolloutId))];
-  await tx
-    .select({ rolloutId: rolloutCounters.rolloutId })
-    .from(rolloutCounters)
-    .where(isAnyOf(rolloutCounters.rolloutId, rolloutIds))
-    .orderBy(asc(rolloutCounters.rolloutId))
-    .for("update");
+  if (attempts.length > 0) await lockCounters(tx, [...new Set(attempts.map(({ rolloutId }) => rolloutId))]);
   return attempts.map(({ id, state }) => ({ id, state: state as LiveAttemptState }));
 }
