@@ -3,7 +3,8 @@ import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sendRaw } from "../support/raw-http.ts";
 import { startApi, type TestApi } from "../support/start-api.ts";
-import { type BadRequest, badRequests } from "./bad-requests.ts";
+import type { BadRequest } from "./bad-request.ts";
+import { badRequests } from "./bad-requests.ts";
 
 describe.skipIf(!hasPostgres)("bad input", () => {
   let api: TestApi;

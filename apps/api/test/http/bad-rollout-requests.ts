@@ -1,4 +1,4 @@
-import type { BadRequest } from "./bad-requests.ts";
+import type { BadRequest } from "./bad-request.ts";
 
 const NO_ID = "00000000-0000-7000-8000-000000000000";
 
