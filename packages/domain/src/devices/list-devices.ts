@@ -1,4 +1,4 @@
-import { and, arrayContains, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, arrayContains, asc, desc, eq, gt, gte, lt, or, type SQL, sql } from "drizzle-orm";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import { findProduct } from "../catalog/products.ts";
 import type { Database } from "../database.ts";
@@ -128,8 +128,8 @@ const RUNS = sql`coalesce(${devices.reportedVersion}, ${devices.confirmedVersion
  * Equality by which the plan does not know that all rows are equal in the list's order. A plan for any parameters takes a
  * value to be as frequent as others, and would read the whole product from its newest device on for one that nobody has.
  */
-function isEqualInOrder(column: SQL | AnyPgColumn, value: string): SQL | undefined {
-  return and(gte(column, value), lte(column, value));
+function isEqualInOrder(column: SQL | AnyPgColumn, value: string): SQL {
+  return sql`(${column} >= ${value} and ${column} <= ${value})`;
 }
 
 function hasAttribute({ name, value }: { readonly name: string; readonly value: string }): SQL | undefined {
