@@ -24,6 +24,18 @@ describe("the command line", { timeout: 120_000 }, () => {
   });
 });
 
+describe("artifacts collect", { timeout: 180_000 }, () => {
+  test("says what it has done as JSON, on the embedded database while no service has it", async () => {
+    const collect = (...more: string[]) => runMain({ args: ["artifacts", "collect", ...more] });
+    const nothing = { files: 0, deleted: 0, freedBytes: 0, abandonedUploads: 0 };
+    const { code, stdout } = await collect("--dry-run");
+    expect({ code, printed: JSON.parse(stdout) }).toEqual({ code: 0, printed: nothing });
+    for (const args of [["--dry-run"], ["artifacts"], ["artifacts", "collect", "--name", "x"]]) {
+      expect(await runMain({ args })).toMatchObject({ code: 2, stdout: "" });
+    }
+  });
+});
+
 describe.skipIf(!hasPostgres)("the command line on PostgreSQL", { timeout: 120_000 }, () => {
   test("operator-key create prints a key that works, and nothing else", async () => {
     const env = { DATABASE_URL: await createTestDatabase() };

@@ -87,21 +87,23 @@ describe.skipIf(!hasPostgres)("the figures of a fleet", () => {
     await Promise.all(Array.from({ length: DEVICES }, () => live(db, fleet, [])));
     let seen = 0;
     let done = false;
-    const readers = Array.from({ length: 3 }, async () => {
+    const reader = async () => {
       while (!done) {
         const { devices: total, versions } = await productFigures(db, fleet);
         expect(total).toBe(DEVICES);
         expect(versions.reduce((sum, { count }) => sum + count, 0)).toBe(DEVICES);
         seen += 1;
       }
-    });
-    for (let i = 0; i < 60; i += 1) {
-      const version = `1.0.${i % 3}`;
-      await db.update(devices).set({ reportedVersion: version }).where(eq(devices.productId, fleet.productId));
-      await fold(db);
-    }
-    done = true;
-    await Promise.all(readers);
+    };
+    const writer = async () => {
+      for (let i = 0; i < 60; i += 1) {
+        const version = `1.0.${i % 3}`;
+        await db.update(devices).set({ reportedVersion: version }).where(eq(devices.productId, fleet.productId));
+        await fold(db);
+      }
+      done = true;
+    };
+    await Promise.all([writer(), reader(), reader(), reader()]);
     expect(seen).toBeGreaterThan(20);
   });
 });
