@@ -4,6 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFleet, startChecks } from "../support/fleet.ts";
 import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
+/** On another day of the week than this one, by UTC. */
+const CLOSED = { days: [((new Date().getUTCDay() + 2) % 7) + 1], fromMinute: 0, toMinute: 1 };
+
 describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT counted", () => {
   let database: PostgresTestDatabase;
   beforeAll(async () => {
@@ -26,9 +29,9 @@ describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT cou
     return row?.["calls"] as number;
   }
 
-  async function setUp() {
+  async function setUp(options: { readonly startRollout?: boolean } = {}) {
     const fleet = await createFleet(database.db);
-    const firmware = await fleet.release("2.0.0");
+    const firmware = await fleet.release("2.0.0", options);
     const { tokenHash } = await fleet.device();
     const checks = startChecks(database.db);
     const check = (version?: string) => () =>
@@ -76,6 +79,33 @@ describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT cou
     const old = () => checks.checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
     await old();
     expect(await statementsOf(old)).toBe(1);
+  });
+
+  it.each([
+    [
+      "groups, a filter and an allow-list",
+      { groups: ["lab"], attributeFilter: { attribute: "a", exists: true } },
+      "NOT_IN_ROLLOUT",
+    ],
+    ["a cap that is reached", { maxTotal: 1 }, "CAP_REACHED"],
+    ["a window that is closed", { window: CLOSED }, "WINDOW_CLOSED"],
+  ])("is one where the rollout has %s", async (_words, terms, reason) => {
+    const { check, fleet, checks, tokenHash } = await setUp({ startRollout: false });
+    await fleet.rollout("2.0.0", terms);
+    const other = await fleet.device();
+    await checks.checkForUpdate({ tokenHash: other.tokenHash });
+    await check("1.0.0")();
+    expect(await statementsOf(check("1.0.0"))).toBe(1);
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ reason });
+  });
+
+  it("is one more when it creates in a rollout that counts its places", async () => {
+    const { checks, fleet } = await setUp({ startRollout: false });
+    await fleet.rollout("2.0.0", { maxTotal: 100 });
+    const [one, two] = [await fleet.device(), await fleet.device()];
+    await checks.checkForUpdate({ tokenHash: one.tokenHash });
+    const statements = await statementsOf(() => checks.checkForUpdate({ tokenHash: two.tokenHash }));
+    expect([6, 7]).toContain(statements);
   });
 
   it("is two when the device reports another version", async () => {

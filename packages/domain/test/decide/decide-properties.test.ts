@@ -4,7 +4,7 @@ import { bucketOf } from "../../src/decide/bucket.ts";
 import { type Decision, decideUpdate } from "../../src/decide/decide-update.ts";
 import { compareVersions } from "../../src/versions/version.ts";
 import { LIVE_ATTEMPT_STATES, TERMINAL_ATTEMPT_STATES } from "../../src/vocabulary.ts";
-import type { Case, GivenAttempt, GivenFirmware } from "./cases/case.ts";
+import type { Case, GivenAttempt, GivenFirmware, GivenRollout } from "./cases/case.ts";
 import { describeDecision, factsOfCase } from "./facts-of-case.ts";
 
 const VERSIONS = ["1.0.0", "1.1.0", "1.2.0-rc.1", "1.2.0", "2.0.0", "2.1.0"] as const;
@@ -14,13 +14,32 @@ const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefine
 const seldom = <T>(value: fc.Arbitrary<T>) =>
   fc.nat({ max: 3 }).chain((dice) => (dice === 0 ? value : fc.constant(undefined)));
 
-const rollout = fc.record({
-  state: fc.constantFrom("running", "running", "running", "paused", "finished", "stopped"),
-  channel: fc.constantFrom("stable", "stable", "beta"),
-  priority: fc.nat({ max: 2 }),
-  percentageBasisPoints: fc.constantFrom(10_000, 10_000, 5_000, 0),
-  allowDowngrade: fc.boolean(),
-});
+const WINDOWS = [
+  { opensIn: -60, closesIn: 60, timeZone: "UTC" },
+  { opensIn: 60, closesIn: 90, timeZone: "UTC" },
+] as const;
+const limits = fc.record(
+  {
+    allowsDevice: fc.boolean(),
+    groups: fc.constantFrom([], ["lab"]),
+    attributeFilter: fc.constantFrom(null, { attribute: "region", eq: "eu" }),
+    maxConcurrent: fc.constantFrom(3, 100),
+    maxTotal: fc.constantFrom(3, 100),
+    taken: fc.record({ live: fc.nat({ max: 4 }), granted: fc.nat({ max: 4 }), thresholdReached: fc.constant(false) }),
+    window: fc.constantFrom(...WINDOWS),
+  },
+  { requiredKeys: [] },
+);
+const rollout = fc
+  .record({
+    state: fc.constantFrom("running", "running", "running", "paused", "finished", "stopped"),
+    channel: fc.constantFrom("stable", "stable", "beta"),
+    priority: fc.nat({ max: 2 }),
+    percentageBasisPoints: fc.constantFrom(10_000, 10_000, 5_000, 0),
+    allowDowngrade: fc.boolean(),
+    limits: seldom(limits),
+  })
+  .map(({ limits: given, ...rest }): GivenRollout => ({ ...rest, ...given }));
 const firmwareOf = (version: string): fc.Arbitrary<GivenFirmware> =>
   fc
     .record({
@@ -49,6 +68,8 @@ const situation: fc.Arbitrary<Case> = fc
       hardware: optional(fc.constantFrom(...HARDWARE)),
       channel: fc.constantFrom("stable", "stable", "beta"),
       blocked: fc.nat({ max: 9 }).map((dice) => dice === 0),
+      groups: fc.constantFrom([], ["lab", "berlin"]),
+      attributes: fc.constantFrom({}, { region: "eu" }),
       records: fc.tuple(...versions.map(() => seldom(fc.array(terminal, { maxLength: 4 })))),
       live: seldom(
         fc.record({ at: fc.nat({ max: versions.length - 1 }), state: fc.constantFrom(...LIVE_ATTEMPT_STATES) }),
@@ -168,6 +189,83 @@ describe("decideUpdate, in any situation", () => {
       }),
       RUNS,
     );
+  });
+});
+
+/** Several decisions in each. */
+const FEWER_RUNS = { numRuns: 600 };
+
+describe("a rollout's offer", () => {
+  /** The situation with every rollout changed alike. */
+  const changed = (given: Case, change: (rollout: GivenRollout) => GivenRollout): Case => ({
+    ...given,
+    firmware: given.firmware.map((one) => ({ ...one, rollouts: (one.rollouts ?? [{}]).map(change) })),
+  });
+  const offers = (given: Case) => offered(decideUpdate(factsOfCase(given))).map(({ rollout }) => rollout.id);
+
+  it("is lost by no device when the percentage grows", () => {
+    let kept = 0;
+    fc.assert(
+      fc.property(situation, fc.nat({ max: 10_000 }), fc.nat({ max: 10_000 }), (given, one, other) => {
+        const at = (percentageBasisPoints: number) =>
+          offers(changed(given, (rollout) => ({ ...rollout, percentageBasisPoints })));
+        const [before, after] = [at(Math.min(one, other)), at(Math.max(one, other))];
+        kept += before.length;
+        for (const id of before) expect(after).toContain(id);
+      }),
+      FEWER_RUNS,
+    );
+    expect(kept).toBeGreaterThan(FEWER_RUNS.numRuns / 20);
+  });
+
+  it.each(["paused", "stopped", "finished", "draft"] as const)("is made to nobody while it is %s", (state) => {
+    fc.assert(
+      fc.property(situation, (given) => {
+        const decision = decideUpdate(factsOfCase(changed(given, (rollout) => ({ ...rollout, state }))));
+        expect(decision.outcome).not.toBe("offer");
+      }),
+      FEWER_RUNS,
+    );
+  });
+
+  it("is made to devices that are meant, within the window and the caps alone", () => {
+    let limited = 0;
+    fc.assert(
+      fc.property(situation, limits, (given, more) => {
+        const facts = factsOfCase(changed(given, (rollout) => ({ ...rollout, ...more })));
+        const { device, places } = facts;
+        for (const { rollout } of offered(decideUpdate(facts))) {
+          if (rollout.groups.length > 0) expect(device.groups).toContain("lab");
+          if (rollout.attributeFilter !== null) expect(device.attributes).toEqual({ region: "eu" });
+          if (rollout.percentageBasisPoints === 0) expect(device.allowedBy).toContain(rollout.id);
+          // By the clock of the tests it is noon: the one that has opened did so at 11.
+          if (rollout.windowFromMinute !== null) expect(rollout.windowFromMinute).toBe(11 * 60);
+          const taken = places.get(rollout.id);
+          if (taken === undefined || rollout.maxConcurrent === null) continue;
+          limited += 1;
+          expect(taken.live).toBeLessThan(rollout.maxConcurrent);
+        }
+      }),
+      FEWER_RUNS,
+    );
+    expect(limited).toBeGreaterThan(FEWER_RUNS.numRuns / 100);
+  });
+
+  it("that is refused for the hour says when it opens, and is made then", () => {
+    let opened = 0;
+    fc.assert(
+      fc.property(situation, fc.constantFrom(...WINDOWS), (given, window) => {
+        const facts = factsOfCase(changed(given, (rollout) => ({ ...rollout, window })));
+        const decision = decideUpdate(facts);
+        if (decision.outcome !== "none" || decision.opening === undefined || decision.stopping !== undefined) return;
+        if (decision.ends !== undefined || decision.reason !== "WINDOW_CLOSED") return;
+        const later = decideUpdate({ ...facts, now: decision.opening.opensAt });
+        expect(later.outcome === "none" ? later.reason : "").not.toBe("WINDOW_CLOSED");
+        opened += 1;
+      }),
+      FEWER_RUNS,
+    );
+    expect(opened).toBeGreaterThan(FEWER_RUNS.numRuns / 100);
   });
 });
 

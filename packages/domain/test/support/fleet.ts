@@ -2,12 +2,16 @@ import { createHash, randomUUID } from "node:crypto";
 import {
   type CheckEvent,
   createProduct,
+  createRollout,
   createUpdateChecks,
   type Database,
+  type GivenTerms,
   hashToken,
+  listFirmware,
   registerDevice,
   registerFirmware,
   releaseFirmware,
+  takeRolloutStep,
   type UpdateChecks,
   type UpdateChecksSettings,
 } from "@ota/domain";
@@ -40,6 +44,13 @@ export async function createFleet(
       const facts = { product, version, artifact: artifactOf(version), hardwareRevisions, requiresVersion };
       const firmware = await registerFirmware(db, { actor, ...facts });
       return releaseFirmware(db, { actor, firmwareId: firmware.id, startRollout, ...rollout });
+    },
+    /** Starts a rollout of a version that was released before. */
+    async rollout(version: string, terms: GivenTerms = {}) {
+      const { items } = await listFirmware(db, { product });
+      const firmwareId = items.find((one) => one.version === version)?.id ?? "";
+      const { id: rolloutId } = await createRollout(db, { actor, firmwareId, ...terms });
+      return takeRolloutStep(db, { actor, rolloutId, step: "start" });
     },
     async device(serial: string = randomUUID()) {
       const { device, token } = await registerDevice(db, { actor, product, serial });
