@@ -37,14 +37,14 @@ export function reportText(report: Report, { rounds }: { readonly rounds: number
     `${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()} ${arch()}, ` +
       `Node ${process.versions.node}; redis-server, client and all on this machine. Medians of ${rounds} interleaved rounds.`,
     "",
-    "## Acquire and release, each pair on a key of its own: throughput as a ratio to the floor",
+    "## Acquire and release, each pair on a key of its own: throughput and CPU per pair as ratios to the floor",
     "",
     table(
       [
         "",
         ...concurrencies.map((concurrency) => `concurrency ${concurrency}`),
-        "client CPU per pair (concurrency 1)",
-        "Redis CPU per pair (concurrency 1)",
+        ...concurrencies.map((concurrency) => `client CPU, ${concurrency}`),
+        ...concurrencies.map((concurrency) => `Redis CPU, ${concurrency}`),
         "commands per pair",
       ],
       report.throughput.map(({ name, at }) => {
@@ -52,10 +52,10 @@ export function reportText(report: Report, { rounds }: { readonly rounds: number
         return [
           name,
           ...at.map(({ ratio }) => ratio.toFixed(2)),
-          first === undefined ? "–" : against(first.concurrency, ({ cpuUsPerPair }) => cpuUsPerPair, first.figures),
-          first === undefined
-            ? "–"
-            : against(first.concurrency, ({ redisCpuUsPerPair }) => redisCpuUsPerPair, first.figures),
+          ...at.map(({ concurrency, figures }) => against(concurrency, ({ cpuUsPerPair }) => cpuUsPerPair, figures)),
+          ...at.map(({ concurrency, figures }) =>
+            against(concurrency, ({ redisCpuUsPerPair }) => redisCpuUsPerPair, figures),
+          ),
           first === undefined || first.figures.commandsPerPair === 0 ? "–" : first.figures.commandsPerPair.toFixed(1),
         ];
       }),
