@@ -5,7 +5,9 @@ export interface StatementHooks {
   /** The text that is sent instead. */
   readonly rewrite?: (text: string) => string;
   /** Awaited before a statement is sent. */
-  readonly before?: (text: string) => Promise<void>;
+  readonly before?: (text: string, parameters: readonly unknown[]) => Promise<void>;
+  /** Sends statements prepared, as the service does. @default false */
+  readonly prepared?: boolean;
 }
 
 /** Takes the row locks away: `for update`, whatever it is of. */
@@ -15,12 +17,12 @@ export const withoutRowLocks: StatementHooks = {
 
 /** The client with its statements changed on their way, also within transactions. */
 export function hookStatements<T extends postgres.ISql>(client: T, hooks: StatementHooks): T {
-  const { rewrite = (text: string) => text, before = async () => {} } = hooks;
+  const { rewrite = (text: string) => text, before = async () => {}, prepared = false } = hooks;
   const overrides: Record<PropertyKey, unknown> = {
-    unsafe(text: string, ...rest: [never, never]) {
+    unsafe(text: string, parameters: never[] = [], options: postgres.UnsafeQueryOptions = {}) {
       const send = async (values: boolean) => {
-        await before(text);
-        const pending = client.unsafe(rewrite(text), ...rest);
+        await before(text, parameters);
+        const pending = client.unsafe(rewrite(text), parameters, prepared ? { ...options, prepare: true } : options);
         return values ? pending.values() : pending;
       };
       // Of a pending query, drizzle uses these two.
