@@ -103,14 +103,17 @@ describe.skipIf(!hasPostgres)("reports of one attempt by many connections at onc
   it("every kind of report, and the sweeper, in any order: the history is one that the table allows", async () => {
     const { db, report, events, attempt, counters } = await setUp({ impatient: true });
     const sweep = timeOutAttempts({ intervalMs: 1 });
-    await Promise.all(
-      inParallel(300, async (index) => {
-        // Progress at first, so that the sweeper finds the attempt open.
-        const states: readonly ReportedState[] = index < 150 ? PROGRESS : REPORTED_STATES;
-        if (index % 25 === 0) await runJob(db, sweep);
-        return codeOf(report(index, states[(index * 7) % states.length] as ReportedState));
-      }),
-    );
+    const crowd = (states: readonly ReportedState[]) =>
+      Promise.all(
+        inParallel(150, async (index) => {
+          if (index % 25 === 0) await runJob(db, sweep);
+          return codeOf(report(index, states[(index * 7) % states.length] as ReportedState));
+        }),
+      );
+    await crowd(PROGRESS);
+    // Where each of its tries found the attempt locked by a report.
+    await runJob(db, sweep);
+    await crowd(REPORTED_STATES);
     const history = await events();
     expect(history.map((event) => event["to_state"])).toContain("timed_out");
     expect(history.map(({ seq }) => seq)).toEqual(history.map((_, index) => index + 1));
