@@ -63,19 +63,18 @@ export function reportText(report: Report): string {
     "",
     `${FLOOR.node} answered ${Math.round(node?.turn.perSecond ?? Number.NaN)} requests a second.`,
     "",
-    "## A steady check by the size of the fleet",
-    "",
-    sizesTable(report),
-    "",
-    "## The service's memory, as `pnpm start` runs it",
-    "",
-    memoryTable(report.memory),
-    "",
+    ...section("A steady check by the size of the fleet", report.sizes.length, () => sizesTable(report)),
+    ...section("The service's memory, as `pnpm start` runs it", report.memory.size, () => memoryTable(report.memory)),
     "## Beside the targets",
     "",
     table(["target", "this run"], targetRows(report)),
     "",
   ].join("\n");
+}
+
+/** Nothing where nothing was measured. */
+function section(title: string, count: number, body: () => string): readonly string[] {
+  return count === 0 ? [] : [`## ${title}`, "", body(), ""];
 }
 
 function sizesTable({ sizes, run }: Report): string {
