@@ -29,6 +29,7 @@ import {
   withdrawFirmware,
 } from "../src/index.ts";
 import { newToken } from "../src/tokens.ts";
+import { rolloutChanges } from "./rollouts/audited-changes.ts";
 import { anAttempt } from "./support/attempts.ts";
 import { casesOn } from "./support/databases.ts";
 import { codeOf, inParallel, tally } from "./support/errors.ts";
@@ -44,7 +45,7 @@ import {
 
 const ACTOR: Actor = { kind: "operator", keyId: "01900000-0000-7000-8000-000000000000", name: "Zoë" };
 
-type Change = (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>;
+export type Change = (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>;
 
 /** A change of each kind, on records of its own, and the same change again, which must change nothing or be refused. */
 const CHANGES: Partial<Record<AuditAction, Change>> = {
@@ -88,6 +89,7 @@ const CHANGES: Partial<Record<AuditAction, Change>> = {
     await change();
     return { subjectId: id, again: change };
   },
+  ...rolloutChanges(ACTOR),
   "upgrade.cancel": async (db) => {
     const { upgradeId } = await anUpgrade(db, "downloading");
     const change = () => cancelUpgrade(db, { actor: ACTOR, upgradeId });
