@@ -55,7 +55,7 @@ describeOnDatabases("checkForUpdate", (database) => {
       device: { id: device.id, serial: device.serial, product: fleet.product },
       attempt: { id: expect.any(Number), number: 1, state: "offered" },
       upgradeId: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      firmware: { id: firmware.id, version: "1.0.0", ...artifactOf("1.0.0") },
+      firmware: { id: firmware.id, version: "1.0.0", ...artifactOf("1.0.0"), signature: null },
       pollAfterSeconds: expect.any(Number),
     });
     expect(await check()).toMatchObject({ ...first, how: "found", pollAfterSeconds: expect.any(Number) });
@@ -73,12 +73,12 @@ describeOnDatabases("checkForUpdate", (database) => {
     });
   });
 
-  it("refuses a token that is nobody's, and a rotated one at once", async () => {
+  it("refuses a token that is nobody's, and one rotated without an overlap at once", async () => {
     const { db, checks, device, check } = await setUp();
     const refusal = expect.objectContaining({ code: "DEVICE_TOKEN_INVALID" });
     await expect(checks.checkForUpdate({ tokenHash: hashToken("nobody's") })).rejects.toEqual(refusal);
     await check();
-    await rotateDeviceToken(db, { actor, deviceId: device.id });
+    await rotateDeviceToken(db, { actor, deviceId: device.id, overlapSeconds: 0 });
     await expect(check()).rejects.toEqual(refusal);
   });
 
