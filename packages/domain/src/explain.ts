@@ -7,6 +7,7 @@ import { decideUpdate } from "./decide/decide-update.ts";
 import { liveAttemptOf } from "./decide/live-attempt.ts";
 import { OtaError } from "./errors.ts";
 import { isPublicId } from "./public-id.ts";
+import type { DeviceAttributes } from "./schema/devices.ts";
 import { devices } from "./schema/index.ts";
 import type { LiveAttemptState, NoneReason, RolloutState } from "./vocabulary.ts";
 
@@ -18,6 +19,10 @@ export interface Explanation {
     readonly product: string;
     readonly channel: string;
     readonly hardwareRevision: string | null;
+    readonly groups: readonly string[];
+    readonly attributes: DeviceAttributes;
+    /** By whose clock its windows open: its own, or the product's. */
+    readonly timeZone: string;
     readonly blocked: boolean;
     readonly reportedVersion: string | null;
     readonly confirmedVersion: string | null;
@@ -46,6 +51,8 @@ export interface ExplainedCandidate {
   readonly attempts: number;
   /** Why it is not offered; `undefined`: it could be. */
   readonly reason: NoneReason | undefined;
+  /** When a closed window opens, or the pause between attempts ends; `undefined`: that is not the reason. */
+  readonly opensAt: Date | undefined;
 }
 
 /**
@@ -80,6 +87,7 @@ export async function explainDevice(
   return {
     device: {
       ...{ id: device.publicId, serial: device.serial, product: product.name, channel, hardwareRevision, blocked },
+      ...{ groups: device.groups, attributes: device.attributes, timeZone: device.timeZone ?? catalog.timeZone },
       ...{ reportedVersion, confirmedVersion },
       runs: typeof running === "string" ? running : { version: reportedVersion ?? confirmedVersion ?? "" },
     },
@@ -96,7 +104,7 @@ export async function explainDevice(
       live === undefined
         ? undefined
         : { attemptId: live.id, state: live.state, version: nameOf(live.record.firmwareId).version },
-    candidates: candidates.map(({ rollout, target, firmware, record, refusal }) => ({
+    candidates: candidates.map(({ rollout, target, firmware, record, refusal, opening }) => ({
       rolloutId: rollout.publicId,
       rolloutState: rollout.state,
       channel: rollout.channel,
@@ -105,6 +113,7 @@ export async function explainDevice(
       offers: nameOf(firmware.id),
       attempts: record?.attempts.length ?? 0,
       reason: refusal,
+      opensAt: opening?.opensAt,
     })),
   };
 }

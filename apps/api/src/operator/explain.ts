@@ -1,7 +1,7 @@
 import { type Explanation, explainDevice, LIVE_ATTEMPT_STATES, NONE_REASONS, ROLLOUT_STATES } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { attemptIdSchema, productNameSchema, publicIdSchema } from "../http/schemas.ts";
+import { attemptIdSchema, productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
 
 const firmwareRefSchema = z.object({ firmwareId: publicIdSchema, version: z.string() });
 
@@ -13,6 +13,9 @@ const explanationSchema = z
       product: productNameSchema,
       channel: z.string(),
       hardwareRevision: z.string().nullable(),
+      groups: z.array(z.string()),
+      attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+      timeZone: z.string().meta({ description: "By whose clock its windows open: its own, or the product's." }),
       blocked: z.boolean(),
       reportedVersion: z.string().nullable(),
       confirmedVersion: z.string().nullable(),
@@ -48,6 +51,10 @@ const explanationSchema = z
           }),
           attempts: z.int().meta({ description: "On the record of the device and that firmware, so far." }),
           reason: z.enum(NONE_REASONS).nullable().meta({ description: "Why it is not offered; null: it could be." }),
+          opensAt: timeSchema.nullable().meta({
+            description:
+              "When a closed window opens, or the pause between attempts ends; null: that is not the reason.",
+          }),
         }),
       )
       .meta({ description: "Every rollout that is no draft, best first." }),
@@ -76,9 +83,16 @@ export const explainRoute: RouteDefinition = defineRoute({
 function explanationView({ device, decision, live, candidates }: Explanation): z.input<typeof explanationSchema> {
   const { runs } = device;
   return {
-    device: { ...device, runs: typeof runs === "string" ? { known: runs } : { known: "version", ...runs } },
+    device: {
+      ...device,
+      groups: [...device.groups],
+      attributes: { ...device.attributes },
+      runs: typeof runs === "string" ? { known: runs } : { known: "version", ...runs },
+    },
     decision,
     live: live ?? null,
-    candidates: candidates.map((candidate) => ({ ...candidate, reason: candidate.reason ?? null })),
+    candidates: candidates.map((candidate) => ({
+      ...{ ...candidate, reason: candidate.reason ?? null, opensAt: candidate.opensAt?.toISOString() ?? null },
+    })),
   };
 }

@@ -132,14 +132,24 @@ describe.skipIf(!hasPostgres)("operators' routes of rollouts", () => {
   test("the explanation names every rollout with its reason", async () => {
     const { product, firmwareId } = await released();
     const device = await aDevice(api, { product });
-    const terms = [{ groups: ["lab"] }, { attributeFilter: { attribute: "a", exists: true } }, { channel: "beta" }, {}];
+    const window = { days: [((new Date().getUTCDay() + 2) % 7) + 1], from: "00:00", to: "00:01" };
+    const terms = [
+      { groups: ["lab"] },
+      { attributeFilter: { attribute: "a", exists: true } },
+      { channel: "beta" },
+      {},
+      { window },
+    ];
     for (const [priority, term] of terms.entries()) {
       const { step } = await make(firmwareId, { ...term, priority });
       await step("start");
     }
     const { body } = await api.operator("GET", `/v1/devices/${device.id}/explanation`);
+    expect(body.device).toMatchObject({ groups: [], attributes: {}, timeZone: "UTC" });
+    expect(Date.parse(body.candidates[0].opensAt)).toBeGreaterThan(Date.now());
     expect(body.decision).toMatchObject({ decision: "update", firmwareId });
     expect(body.candidates.map(({ priority, reason }: Record<string, unknown>) => [priority, reason])).toEqual([
+      [4, "WINDOW_CLOSED"],
       [3, null],
       [2, "NOT_IN_ROLLOUT"],
       [1, "NOT_IN_ROLLOUT"],

@@ -1,3 +1,4 @@
+import { takeRolloutStep } from "@ota/domain";
 import { LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
 import { hasPostgres, withoutRowLocks } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -46,6 +47,28 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     expect(await earlyAnswer).toMatchObject({ how: "joined", firmware: { version: "2.0.0" } });
     expect(await live()).toEqual([{ version: "2.0.0", state: "offered" }]);
     expect(await records()).toEqual([{ version: "2.0.0" }]);
+  });
+
+  it("a rollout that is paused while a decision waits to be written is offered to nobody", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0", { startRollout: false });
+    const rollout = await fleet.rollout("1.0.0");
+    const { tokenHash } = await fleet.device();
+    const reached = Promise.withResolvers<void>();
+    const free = Promise.withResolvers<void>();
+    const slow = database.hooked({
+      before: async (text) => {
+        if (!text.includes("insert into upgrades ")) return;
+        reached.resolve();
+        await free.promise;
+      },
+    });
+    const answer = startChecks(slow).checkForUpdate({ tokenHash });
+    await reached.promise;
+    await takeRolloutStep(database.db, { actor: { kind: "system" }, rolloutId: rollout.id, step: "pause" });
+    free.resolve();
+    expect(await answer).toMatchObject({ decision: "none", reason: "ROLLOUT_PAUSED" });
+    expect(await records()).toEqual([]);
   });
 
   it("by the constraints alone the slower one loses, leaves no empty record, and answers like the winner", async () => {
