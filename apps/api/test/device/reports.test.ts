@@ -45,4 +45,30 @@ describe.skipIf(!hasPostgres)("a device's report", () => {
     expect(await report({ state: "failed" })).toMatchObject({ status: 200, body: { effect: "repeated" } });
     expect(await report({ state: "downloading" })).toMatchObject({ status: 409, body: { code: "ATTEMPT_CLOSED" } });
   });
+
+  test("of the end whose answer was lost is stored once, however often it is sent again", async () => {
+    const product = await aProduct(api);
+    await aFirmware(api, { product });
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const { call, token } = await aDevice(api, { product });
+        const { attempt, upgradeId } = (await call("POST", "/v1/check", { json: { version: "1.0.0" } })).body;
+        const path = `/v1/attempts/${attempt.id}/reports`;
+        // The connection is cut before the request, while it is served, or after the commit.
+        for (const cutAfterMs of [index, 2 * index]) {
+          await fetch(`${api.url}${path}`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+            body: '{"state":"failed","message":"no space"}',
+            signal: AbortSignal.timeout(cutAfterMs),
+          }).catch(() => undefined);
+        }
+        const again = await call("POST", path, { json: { state: "failed", message: "no space" } });
+        expect(again.status).toBe(200);
+        expect(again.body.attempt).toEqual({ id: attempt.id, state: "failed" });
+        const { events } = (await api.operator("GET", `/v1/upgrades/${upgradeId}`)).body.attempts[0];
+        expect(events.map(({ toState }: { toState: string }) => toState)).toEqual(["offered", "failed"]);
+      }),
+    );
+  });
 });
