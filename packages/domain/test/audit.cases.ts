@@ -31,6 +31,7 @@ import {
 import { newToken } from "../src/tokens.ts";
 import { rolloutChanges } from "./rollouts/audited-changes.ts";
 import { anAttempt } from "./support/attempts.ts";
+import type { AuditedChange } from "./support/audited-change.ts";
 import { casesOn } from "./support/databases.ts";
 import { codeOf, inParallel, tally } from "./support/errors.ts";
 import {
@@ -45,10 +46,8 @@ import {
 
 const ACTOR: Actor = { kind: "operator", keyId: "01900000-0000-7000-8000-000000000000", name: "Zoë" };
 
-export type Change = (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>;
-
 /** A change of each kind, on records of its own, and the same change again, which must change nothing or be refused. */
-const CHANGES: Partial<Record<AuditAction, Change>> = {
+const CHANGES: Partial<Record<AuditAction, AuditedChange>> = {
   "product.create": async (db) => {
     const input = { actor: ACTOR, name: uniqueName("product") };
     const { name } = await createProduct(db, input);

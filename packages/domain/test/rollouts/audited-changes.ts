@@ -8,12 +8,12 @@ import {
   takeRolloutStep,
   updateRollout,
 } from "../../src/index.ts";
-import type { Change } from "../audit.cases.ts";
+import type { AuditedChange } from "../support/audited-change.ts";
 import { aDevice, SYSTEM } from "../support/records.ts";
 import { aReleasedDraft } from "./support.ts";
 
 /** A change of a rollout of each kind that operators make; `rollout.advance` is the service's own. */
-export function rolloutChanges(actor: Actor): Partial<Record<AuditAction, Change>> {
+export function rolloutChanges(actor: Actor): Partial<Record<AuditAction, AuditedChange>> {
   return {
     "rollout.create": async (db) => {
       const { firmware } = await aReleasedDraft(db);

@@ -1,0 +1,4 @@
+import type { Database } from "../../src/index.ts";
+
+/** A change on records of its own, and the same again, which must change nothing or be refused. */
+export type AuditedChange = (db: Database) => Promise<{ subjectId: string; again: () => Promise<unknown> }>;
