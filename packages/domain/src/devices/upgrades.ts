@@ -86,7 +86,8 @@ export async function listUpgrades(
       and(
         lt(upgrades.id, window.beforeId),
         device === undefined ? undefined : eq(upgrades.deviceId, device),
-        target === undefined ? undefined : eq(upgrades.firmwareId, target),
+        // Those of a state are of that firmware already: saying it twice, the planner takes for two things that seldom meet.
+        target === undefined || state !== undefined ? undefined : eq(upgrades.firmwareId, target),
       ),
     )
     .orderBy(desc(upgrades.id))

@@ -1,6 +1,7 @@
 import { hasPostgresBinaries, startPostgres } from "@ota/testkit";
 import postgres from "postgres";
 import { checkWorks, problemsOf } from "./check-works.ts";
+import { migrateToNewest } from "./first-schema.ts";
 import { type FleetSize, fillFleet } from "./fleet-data.ts";
 import { openDatabase, type WorkDatabase } from "./open-database.ts";
 import { HELP, type PlansOptions, readOptions } from "./options.ts";
@@ -67,7 +68,10 @@ async function filledDatabase(
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} });
   try {
     const [found] = await server`select from pg_database where datname = ${name}`;
-    if (found !== undefined) return { url: urlOf(name), migration: undefined };
+    if (found !== undefined) {
+      await migrateToNewest(urlOf(name));
+      return { url: urlOf(name), migration: undefined };
+    }
     // It has its name once it is complete, so that a run which was broken off leaves none that looks so.
     const filling = `${name}_filling`;
     await server`drop database if exists ${server(filling)}`;

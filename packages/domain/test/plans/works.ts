@@ -78,6 +78,20 @@ function deviceWorks(): readonly Work[] {
   });
   return [
     check("check: up to date", "upToDate", ({ newest }) => newest),
+    {
+      name: "check: up to date, by a device that has asked just now",
+      of: "device",
+      run: ({ checks, fleet }) =>
+        checks.checkForUpdate({
+          ...fleet.recurringCredentials("upToDate"),
+          reported: { version: fleet.newest },
+        }),
+    },
+    {
+      name: "check: an attempt is open, by a device that has asked just now",
+      of: "device",
+      run: ({ checks, fleet }) => checks.checkForUpdate(fleet.recurringCredentials("open")),
+    },
     check("check: an attempt is open", "open"),
     check("check: through a gateway", "throughGateway"),
     check("check: a first attempt is opened", "newToBeta"),
