@@ -36,10 +36,23 @@ export {
 export { type Database, migrationsFolder } from "./database.ts";
 export { type AttributeFilter, MAX_FILTER_NODES } from "./decide/attribute-filter.ts";
 export type { MaintenanceWindow } from "./decide/window.ts";
+export {
+  type AutoConfirmWords,
+  activateAutoConfirm,
+  deactivateAutoConfirm,
+  getAutoConfirm,
+} from "./devices/auto-confirm.ts";
 export { cancelUpgrade, resetUpgrade } from "./devices/change-upgrade.ts";
 export type { DeviceCredentials } from "./devices/credentials.ts";
 export { deleteDevice } from "./devices/delete-device.ts";
 export { type Device, type DeviceWithToken, getDevice } from "./devices/device.ts";
+export {
+  attemptMessages,
+  type DeviceAttempt,
+  findAttemptForDevice,
+  isOpen,
+  requireDevice,
+} from "./devices/device-attempt.ts";
 export { ATTRIBUTE_MODES, type AttributeMode, recordAttributes } from "./devices/device-attributes.ts";
 export { type AttributeChanges, MAX_ATTRIBUTES, MAX_GROUPS } from "./devices/device-fields.ts";
 export {
@@ -66,6 +79,7 @@ export { LINE_PROBLEM_CODES, type LineProblem, type LineProblemCode } from "./de
 export { type DeviceFilter, listDevices } from "./devices/list-devices.ts";
 export { type NewDevice, registerDevice } from "./devices/register-device.ts";
 export { registerDevices } from "./devices/register-devices.ts";
+export { toldFacts } from "./devices/told-facts.ts";
 export { type DeviceChanges, updateDevice } from "./devices/update-device.ts";
 export {
   type Attempt,
@@ -104,7 +118,7 @@ export type { GivenTerms } from "./rollouts/rollout-terms.ts";
 export { createRollout, getRollout, listRollouts, updateRollout } from "./rollouts/rollouts.ts";
 export type { AuditFacts, AuditValue } from "./schema/audit-log.ts";
 export type { SilenceTimeouts } from "./schema/columns.ts";
-export type { DeviceAttributes } from "./schema/devices.ts";
+export type { AutoConfirm, DeviceAttributes } from "./schema/devices.ts";
 export * as schema from "./schema/index.ts";
 export type { RolloutPhase } from "./schema/rollouts.ts";
 export { assignDeadlines } from "./sweeper/assign-deadlines.ts";

@@ -104,7 +104,10 @@ function answerView(
   answer: CheckAnswer,
   urlOf: (firmwareId: string, options: { readonly finishing: boolean }) => string,
 ): z.input<typeof answerSchema> {
-  if (answer.decision === "none") return answer;
+  if (answer.decision === "none") {
+    const { decision, reason, stopping, device, pollAfterSeconds } = answer;
+    return { decision, reason, stopping, device, pollAfterSeconds };
+  }
   const { decision, device, attempt, upgradeId, pollAfterSeconds } = answer;
   const { sha1, md5, signature, ...firmware } = answer.firmware;
   return {

@@ -9,7 +9,7 @@ import {
 } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { productNameSchema, timeSchema } from "../http/schemas.ts";
+import { plainText, productNameSchema, timeSchema } from "../http/schemas.ts";
 import { timeZoneSchema } from "./device-view.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 import { timeoutsSchema } from "./rollout-fields.ts";
@@ -44,6 +44,18 @@ const attemptSettings = {
   }),
 };
 
+const attributeName = plainText(128).min(1).nullable();
+const attributeNames = {
+  hardwareAttribute: attributeName.meta({
+    description: "The attribute by which DDI devices tell their hardware revision; null: none.",
+    example: "board",
+  }),
+  versionAttribute: attributeName.meta({
+    description: "The attribute by which DDI devices tell the version that they run; null: none.",
+    example: "fw_version",
+  }),
+};
+
 /** What operators see of a product. */
 export const productSchema = z
   .object({
@@ -53,6 +65,7 @@ export const productSchema = z
     pollIntervalSeconds,
     timeZone,
     ...attemptSettings,
+    ...attributeNames,
     signingPublicKey: z
       .string()
       .nullable()
@@ -72,7 +85,7 @@ const newProductSchema = z
   .meta({ id: "NewProduct" });
 
 const productChangesSchema = z
-  .strictObject({ pollIntervalSeconds, timeZone, ...attemptSettings })
+  .strictObject({ pollIntervalSeconds, timeZone, ...attemptSettings, ...attributeNames })
   .partial()
   .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
   .meta({ id: "ProductChanges" });

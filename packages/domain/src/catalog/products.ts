@@ -21,6 +21,9 @@ export interface Product {
   readonly maxAttempts: number;
   readonly backoffSeconds: number;
   readonly timeoutsSeconds: SilenceTimeouts;
+  /** By which names DDI devices tell their hardware revision and their version among their attributes. */
+  readonly hardwareAttribute: string | null;
+  readonly versionAttribute: string | null;
   /** The raw Ed25519 public key by which its firmware is signed, as base64; `null`: unsigned firmware is released too. */
   readonly signingPublicKey: string | null;
   /** Grows with every change of what the product's devices can be offered. */
@@ -117,10 +120,10 @@ export async function incrementCatalogRevision(tx: Database, productId: bigint):
 /** Makes the public view of a product's row. */
 export function toProduct(row: typeof products.$inferSelect): Product {
   const { name, versionScheme, confirmBy, pollIntervalSeconds, catalogRevision, createdAt } = row;
-  const { timeZone, maxAttempts, backoffSeconds, timeoutsSeconds } = row;
+  const { timeZone, maxAttempts, backoffSeconds, timeoutsSeconds, hardwareAttribute, versionAttribute } = row;
   const signingPublicKey = row.signingPublicKey?.toString("base64") ?? null;
   return {
     ...{ name, versionScheme, confirmBy, pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds, timeoutsSeconds },
-    ...{ signingPublicKey, catalogRevision, createdAt },
+    ...{ hardwareAttribute, versionAttribute, signingPublicKey, catalogRevision, createdAt },
   };
 }

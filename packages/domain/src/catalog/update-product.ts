@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { requireAttemptSettings } from "../attempts/attempt-settings.ts";
 import { type Actor, recordAudit } from "../audit.ts";
 import type { Database } from "../database.ts";
-import { requireTimeZone } from "../devices/device-fields.ts";
+import { requireAttributeName, requireTimeZone } from "../devices/device-fields.ts";
 import { requireInteger } from "../fields.ts";
 import type { AuditFacts } from "../schema/audit-log.ts";
 import type { SilenceTimeouts } from "../schema/columns.ts";
@@ -31,6 +31,9 @@ export interface ProductChanges {
    * default. It replaces what was set before as a whole, for attempts whose state changes from now on.
    */
   readonly timeoutsSeconds?: SilenceTimeouts | undefined;
+  /** By which names DDI devices tell their hardware revision and their version among their attributes; `null`: they do not. */
+  readonly hardwareAttribute?: string | null | undefined;
+  readonly versionAttribute?: string | null | undefined;
 }
 
 /** Changes a product. Values that are so already change nothing. Throws NOT_FOUND or INVALID_FIELD. */
@@ -44,6 +47,10 @@ export async function updateProduct(
   }
   if (changes.timeZone !== undefined) requireTimeZone("timeZone", changes.timeZone);
   requireAttemptSettings(changes);
+  for (const field of ["hardwareAttribute", "versionAttribute"] as const) {
+    const name = changes[field];
+    if (name != null) requireAttributeName(field, name);
+  }
   const { id } = await findProduct(db, productName);
   return db.transaction(async (tx) => {
     await lockCatalog(tx, id);
@@ -55,6 +62,8 @@ export async function updateProduct(
       maxAttempts: changes.maxAttempts ?? row.maxAttempts,
       backoffSeconds: changes.backoffSeconds ?? row.backoffSeconds,
       timeoutsSeconds: changes.timeoutsSeconds ?? row.timeoutsSeconds,
+      hardwareAttribute: changes.hardwareAttribute === undefined ? row.hardwareAttribute : changes.hardwareAttribute,
+      versionAttribute: changes.versionAttribute === undefined ? row.versionAttribute : changes.versionAttribute,
     });
     if (JSON.stringify(before) !== JSON.stringify(after)) {
       await tx.update(products).set(changes).where(eq(products.id, id));
@@ -68,8 +77,11 @@ export async function updateProduct(
 type Settings = { readonly [Name in keyof ProductChanges]-?: Exclude<ProductChanges[Name], undefined> };
 
 function factsOf(settings: Settings): AuditFacts {
-  const { pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds } = settings;
+  const { pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds, hardwareAttribute, versionAttribute } = settings;
   // In one order, as the database keeps it: two that say the same look the same.
   const timeouts = Object.entries(settings.timeoutsSeconds).sort(([one], [other]) => (one < other ? -1 : 1));
-  return { pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds, timeoutsSeconds: Object.fromEntries(timeouts) };
+  return {
+    ...{ pollIntervalSeconds, timeZone, maxAttempts, backoffSeconds, timeoutsSeconds: Object.fromEntries(timeouts) },
+    ...{ hardwareAttribute, versionAttribute },
+  };
 }

@@ -1,5 +1,5 @@
 import type { CatalogFirmware } from "../decide/catalog.ts";
-import type { LiveAttempt } from "../decide/facts.ts";
+import type { AttemptRecord, DeviceHistory, LiveAttempt } from "../decide/facts.ts";
 import type { Opening } from "../decide/window.ts";
 import type { LiveAttemptState, NoneReason } from "../vocabulary.ts";
 import type { DeviceState } from "./device-state.ts";
@@ -28,6 +28,10 @@ interface AnswerToAny {
   readonly device: { readonly id: string; readonly serial: string; readonly product: string };
   /** When to ask again, in whole seconds: 30 to 86 399. */
   readonly pollAfterSeconds: number;
+  /** The attempt that the device succeeded with last. */
+  readonly installedAttemptId: number | undefined;
+  /** Whether it never told its attributes, or not since its last success: they may be others now. */
+  readonly attributesWanted: boolean;
 }
 
 export interface OfferedAttempt {
@@ -85,10 +89,24 @@ export function noneAnswer(
   return { decision: "none", reason, stopping: stopped, ...answerToAny(state, opening) };
 }
 
-function answerToAny({ device, product, now }: DeviceState, opening?: Opening): AnswerToAny {
+function answerToAny({ device, product, history, now }: DeviceState, opening?: Opening): AnswerToAny {
   const slot = { deviceId: device.publicId, intervalSeconds: product.pollIntervalSeconds, now };
   return {
     device: { id: device.publicId, serial: device.serial, product: product.name },
     pollAfterSeconds: opening === undefined ? secondsToSlot(slot) : secondsToOpening(slot, opening),
+    ...lastSuccess(device, history),
   };
+}
+
+function lastSuccess(
+  { attributesToldAt: toldAt }: DeviceState["device"],
+  { records }: DeviceHistory,
+): Pick<AnswerToAny, "installedAttemptId" | "attributesWanted"> {
+  let last: AttemptRecord | undefined;
+  for (const { attempts } of records) {
+    const attempt = attempts.at(-1);
+    if (attempt?.state === "succeeded" && (last === undefined || attempt.id > last.id)) last = attempt;
+  }
+  const isOutdated = toldAt === null || (last?.closedAt != null && last.closedAt > toldAt);
+  return { installedAttemptId: last?.id, attributesWanted: isOutdated };
 }

@@ -9,7 +9,14 @@ import type { AttemptState, CancelOutcome } from "../vocabulary.ts";
 
 /** What one statement says about a device: a consistent snapshot of everything that a check needs beside the catalog. */
 export interface DeviceState {
-  readonly device: DeviceFacts & { readonly publicId: string; readonly serial: string };
+  readonly device: DeviceFacts & {
+    readonly publicId: string;
+    readonly serial: string;
+    /** When it last told its attributes of its own accord; `null`: never. */
+    readonly attributesToldAt: Date | null;
+    /** Whether it is asked for no consent. */
+    readonly autoConfirms: boolean;
+  };
   readonly product: {
     readonly id: bigint;
     readonly name: string;
@@ -32,11 +39,12 @@ export function prepareDeviceState(db: Database): (by: DeviceCredentials) => Pro
   const byToken = selectDeviceState(db, holdsToken(tokenHash)).prepare("device_state_by_token");
   const served = isServedByGateway({ tokenHash, serial: sql.placeholder("serial") });
   const byGateway = selectDeviceState(db, served).prepare("device_state_by_gateway");
-  return async ({ tokenHash, serial }) => {
+  return async ({ tokenHash, serial, ownSerial }) => {
     if (serial !== undefined) requireSerial("serial", serial);
     const query = serial === undefined ? byToken : byGateway;
     const [row] = await query.execute({ tokenHash: Buffer.from(tokenHash), serial });
-    return row === undefined ? undefined : toDeviceState(row);
+    if (row === undefined || (ownSerial !== undefined && ownSerial !== row.device.serial)) return undefined;
+    return toDeviceState(row);
   };
 }
 
@@ -109,6 +117,8 @@ function selectDeviceState(db: Database, where: SQL | undefined) {
         groups: devices.groups,
         attributes: devices.attributes,
         timeZone: devices.timeZone,
+        attributesToldAt: devices.attributesToldAt,
+        autoConfirms: sql<boolean>`${devices.autoConfirm} is not null`,
       },
       product: {
         id: products.id,

@@ -28,11 +28,13 @@ export async function openAttempt(
     readonly candidate: Candidate;
     /** What the device runs, as far as it is known. */
     readonly fromVersion: string | null;
+    /** Whether it consents to everything. */
+    readonly autoConfirms: boolean;
   },
 ): Promise<OpenedAttempt | undefined> {
-  const { deviceId, candidate, fromVersion } = input;
+  const { deviceId, candidate, fromVersion, autoConfirms } = input;
   const { record, firmware, rollout } = candidate;
-  const state: LiveAttemptState = rollout.requiresConfirmation ? "awaiting_confirmation" : "offered";
+  const state: LiveAttemptState = rollout.requiresConfirmation && !autoConfirms ? "awaiting_confirmation" : "offered";
   const number = (record?.attempts.at(-1)?.n ?? 0) + 1;
   const publicId = record?.publicId ?? newPublicId();
   const [opened] = await (record === undefined ? openFirst : openNext)(tx, {

@@ -92,7 +92,7 @@ async function settleOnce(
   // once it has its place, so that the times of its history tell who had one when.
   const placed = await takePlace(tx, { rollout, newcomer: isNewcomer(rollout, history) });
   if (!placed) throw new PlaceRefused(rollout);
-  const opened = await openAttempt(tx, { deviceId, candidate, fromVersion });
+  const opened = await openAttempt(tx, { deviceId, candidate, fromVersion, autoConfirms: device.autoConfirms });
   if (opened === undefined) throw new RaceLost();
   return updateAnswer(state, { how: "created", ...opened, firmware: candidate.firmware });
 }

@@ -11,16 +11,19 @@ export interface DeviceCredentials {
   readonly tokenHash: Uint8Array;
   /** The device that asks through a gateway. Absent: the token is the device's own. */
   readonly serial?: string | undefined;
+  /** Which device it says it is, with a token of its own: another device's token is refused. @default any */
+  readonly ownSerial?: string | undefined;
 }
 
 /**
  * The condition that picks the one device with these credentials: each is looked up by an index, whatever the parameters.
  * A device that has a token of its own is not served by a gateway's. Throws INVALID_FIELD on a serial that none can have.
  */
-export function holdsCredentials({ tokenHash, serial }: DeviceCredentials): SQL | undefined {
+export function holdsCredentials({ tokenHash, serial, ownSerial }: DeviceCredentials): SQL | undefined {
   const hash = Buffer.from(tokenHash);
   if (serial !== undefined) requireSerial("serial", serial);
-  return serial === undefined ? holdsToken(hash) : isServedByGateway({ tokenHash: hash, serial });
+  if (serial !== undefined) return isServedByGateway({ tokenHash: hash, serial });
+  return and(holdsToken(hash), ownSerial === undefined ? undefined : eq(devices.serial, ownSerial));
 }
 
 /** The device whose own token it is; the one before the newest rotation counts until its time is up. */

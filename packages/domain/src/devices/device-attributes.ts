@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { requireOneOf } from "../fields.ts";
 import type { DeviceAttributes } from "../schema/devices.ts";
@@ -25,9 +25,11 @@ export async function recordAttributes(
     readonly attributes: AttributeChanges;
     /** @default "merge" */
     readonly mode?: AttributeMode | undefined;
+    /** Whether it was asked to tell them all: then it is not asked again until its next success. @default false */
+    readonly answersRequest?: boolean | undefined;
   },
 ): Promise<{ readonly deviceId: string; readonly attributes: DeviceAttributes }> {
-  const { attributes: changes, mode = "merge", ...credentials } = input;
+  const { attributes: changes, mode = "merge", answersRequest = false, ...credentials } = input;
   requireOneOf("mode", mode, ATTRIBUTE_MODES);
   requireAttributes("attributes", changes);
   return db.transaction(async (tx) => {
@@ -39,8 +41,12 @@ export async function recordAttributes(
     if (device === undefined) throw await refusalOf(tx, credentials);
     const before = mode === "replace" ? {} : device.attributes;
     const attributes = changedAttributes("attributes", { attributes: before, changes });
-    if (!hasSame(attributes, device.attributes)) {
-      await tx.update(devices).set({ attributes }).where(eq(devices.id, device.id));
+    if (answersRequest || !hasSame(attributes, device.attributes)) {
+      const told = answersRequest ? { attributesToldAt: sql`now()` } : {};
+      await tx
+        .update(devices)
+        .set({ attributes, ...told })
+        .where(eq(devices.id, device.id));
     }
     return { deviceId: device.publicId, attributes };
   });

@@ -7,6 +7,14 @@ import { products } from "./products.ts";
 /** What operators and gateways know about a device, by name: what the attribute filters of rollouts look at. */
 export type DeviceAttributes = Readonly<Record<string, string | number | boolean>>;
 
+/** That a device consents to everything it is offered, as whoever said so put it. */
+export interface AutoConfirm {
+  readonly initiator: string | null;
+  readonly remark: string | null;
+  /** ISO 8601, by the service's clock. */
+  readonly activatedAt: string;
+}
+
 /** One installation, known by its serial within its product. */
 export const devices = pgTable(
   "devices",
@@ -27,6 +35,10 @@ export const devices = pgTable(
     /** In no order, each once. */
     groups: text("groups").array().notNull().default(sql`'{}'`),
     attributes: jsonb("attributes").$type<DeviceAttributes>().notNull().default({}),
+    /** When it last told them of its own accord, by the database's clock; none: never, so that it is asked to. */
+    attributesToldAt: moment("attributes_told_at"),
+    /** None: it is asked before each update whose rollout requires its consent. */
+    autoConfirm: jsonb("auto_confirm").$type<AutoConfirm>(),
     /** Where its maintenance windows are: an IANA name; none: the product's. */
     timeZone: text("time_zone"),
     /** What the device said last that it runs: the truth. */

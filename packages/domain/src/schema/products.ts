@@ -22,6 +22,9 @@ export const products = pgTable(
     timeoutsSeconds: silenceTimeouts("timeouts_seconds").notNull().default({}),
     /** The raw Ed25519 public key of the product's firmware: while there is one, only signed firmware is released. */
     signingPublicKey: bytes("signing_public_key"),
+    /** By which names DDI devices tell their hardware and their version among their attributes; none: they do not. */
+    hardwareAttribute: text("hardware_attribute"),
+    versionAttribute: text("version_attribute"),
     /** Grows with every change of what the product's devices can be offered; processes key their cached catalog by it. */
     catalogRevision: bigint("catalog_revision", { mode: "bigint" }).notNull().default(sql`0`),
     createdAt: moment("created_at").notNull().defaultNow(),

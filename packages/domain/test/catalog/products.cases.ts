@@ -10,7 +10,15 @@ export const productCases = casesOn("products", (database) => {
     const made = await createProduct(database().db, { actor: SYSTEM, name });
     expect(made).toEqual({
       ...{ name, versionScheme: "semver", confirmBy: "version", pollIntervalSeconds: 300, catalogRevision: 0n },
-      ...{ timeZone: "UTC", maxAttempts: 3, backoffSeconds: 600, timeoutsSeconds: {}, signingPublicKey: null },
+      ...{
+        timeZone: "UTC",
+        maxAttempts: 3,
+        backoffSeconds: 600,
+        timeoutsSeconds: {},
+        hardwareAttribute: null,
+        versionAttribute: null,
+        signingPublicKey: null,
+      },
       createdAt: expect.any(Date),
     });
     expect(Math.abs(made.createdAt.getTime() - Date.now())).toBeLessThan(60_000);

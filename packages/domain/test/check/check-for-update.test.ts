@@ -57,6 +57,8 @@ describeOnDatabases("checkForUpdate", (database) => {
       upgradeId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       firmware: { id: firmware.id, version: "1.0.0", ...artifactOf("1.0.0"), signature: null },
       pollAfterSeconds: expect.any(Number),
+      installedAttemptId: undefined,
+      attributesWanted: true,
     });
     expect(await check()).toMatchObject({ ...first, how: "found", pollAfterSeconds: expect.any(Number) });
     expect(checks.events.map(({ kind }) => kind)).toEqual(["lock", "created", "decided", "decided"]);
@@ -70,6 +72,8 @@ describeOnDatabases("checkForUpdate", (database) => {
       stopping: undefined,
       device: { id: device.id, serial: device.serial, product: fleet.product },
       pollAfterSeconds: expect.any(Number),
+      installedAttemptId: undefined,
+      attributesWanted: true,
     });
   });
 
