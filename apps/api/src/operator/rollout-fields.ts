@@ -60,13 +60,9 @@ export const termFields = {
     .array(hardwareRevisionSchema)
     .max(64)
     .meta({ description: "The hardware it is for, within what the firmware runs on; empty: all of that." }),
-  priority: z
-    .int()
-    .min(-1000)
-    .max(1000)
-    .meta({
-      description: "Of several offers a device takes the one of the highest priority, then the newest version.",
-    }),
+  priority: z.int().min(-1000).max(1000).meta({
+    description: "Of several offers a device takes the one of the highest priority, then the newest version.",
+  }),
   percentage: percentageSchema.meta({
     description:
       "The share of these devices. Which ones is decided by a hash of rollout and device, so that a growing share only " +
