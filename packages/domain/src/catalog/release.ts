@@ -5,8 +5,7 @@ import { OtaError } from "../errors.ts";
 import { invalidField, requireChannel, requireInteger } from "../fields.ts";
 import { newPublicId } from "../public-id.ts";
 import { OPEN_ROLLOUT_STATES, stopRolloutsOf } from "../rollouts/rollout-states.ts";
-import { DEFAULT_TERMS, PRIORITY } from "../rollouts/rollout-terms.ts";
-import { changedNames } from "../rollouts/rollouts.ts";
+import { changedNames, DEFAULT_TERMS, PRIORITY } from "../rollouts/rollout-terms.ts";
 import { firmware, type products, rollouts } from "../schema/index.ts";
 import { type Firmware, getFirmware, lockFirmware } from "./firmware.ts";
 import { findProduct, incrementCatalogRevision } from "./products.ts";
@@ -24,7 +23,8 @@ interface Offer {
 
 /**
  * Releases a firmware: from then on rollouts can offer it. With `startRollout` it is offered to all devices of a channel at
- * once; releasing it again for another channel offers it there too. Asking again for what is so already changes nothing, so that a request whose answer was lost can be repeated.
+ * once; releasing it again for another channel offers it there too. Asking again for what is so already changes nothing, so
+ * that a request whose answer was lost can be repeated.
  * Throws NOT_FOUND, INVALID_FIELD, INVALID_STATE where it is withdrawn, SIGNATURE_REQUIRED where it is not signed with the
  * key that the product has, or ALREADY_EXISTS where the channel is offered it on other terms.
  */

@@ -49,8 +49,27 @@ export function changedTerms(terms: RolloutTerms, given: GivenTerms): RolloutTer
   requireTerms(changed);
   const first = changed.phases[0];
   if (first === undefined) return changed;
-  if (given.percentageBasisPoints !== undefined) invalidField("percentage", "left out with phases, which have theirs");
-  return given.phases === undefined ? changed : { ...changed, percentageBasisPoints: first.percentageBasisPoints };
+  // Phases that stay as they are leave the rollout in the one that it is in.
+  const begins = changedNames(terms, changed).includes("phases");
+  const percentageBasisPoints = begins ? first.percentageBasisPoints : terms.percentageBasisPoints;
+  const { percentageBasisPoints: wanted = percentageBasisPoints } = given;
+  if (wanted !== percentageBasisPoints) invalidField("percentage", "left out with phases, which have theirs");
+  return { ...changed, percentageBasisPoints };
+}
+
+/** Which terms differ. */
+export function changedNames(before: RolloutTerms, after: RolloutTerms): readonly (keyof RolloutTerms)[] {
+  const names = Object.keys(DEFAULT_TERMS) as (keyof RolloutTerms)[];
+  return names.filter((name) => sortedJson(before[name]) !== sortedJson(after[name]));
+}
+
+/** As JSON with the names of every object in one order: the database keeps its own. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_name, part) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
 }
 
 function requireTerms(terms: RolloutTerms): void {

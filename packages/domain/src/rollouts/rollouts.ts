@@ -20,7 +20,14 @@ import type { AuditFacts } from "../schema/audit-log.ts";
 import { firmware, rollouts } from "../schema/index.ts";
 import { ROLLOUT_STATES, type RolloutState } from "../vocabulary.ts";
 import { alignCounters, makeCounters } from "./counters.ts";
-import { changedTerms, columnsOf, DEFAULT_TERMS, type GivenTerms, needsCounters } from "./rollout-terms.ts";
+import {
+  changedNames,
+  changedTerms,
+  columnsOf,
+  DEFAULT_TERMS,
+  type GivenTerms,
+  needsCounters,
+} from "./rollout-terms.ts";
 
 /** What may change while devices are being offered the firmware: whom it addresses stays, or grows. */
 const CHANGEABLE_WHILE_RUNNING: readonly (keyof RolloutTerms)[] = [
@@ -199,21 +206,6 @@ function requireChangeable(
   if (after.percentageBasisPoints < before.percentageBasisPoints) {
     refuse("The percentage only grows while the rollout runs. Pause it first.");
   }
-}
-
-/** Which terms differ. */
-export function changedNames(before: RolloutTerms, after: RolloutTerms): readonly (keyof RolloutTerms)[] {
-  const names = Object.keys(DEFAULT_TERMS) as (keyof RolloutTerms)[];
-  return names.filter((name) => sortedJson(before[name]) !== sortedJson(after[name]));
-}
-
-/** As JSON with the names of every object in one order: the database keeps its own. */
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_name, part) =>
-    typeof part === "object" && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }
 
 function factsOf(terms: RolloutTerms, names = changedNames(DEFAULT_TERMS, terms)): AuditFacts {

@@ -161,6 +161,25 @@ export const settlingCases = casesOn("thresholds and phases", (database) => {
     ]);
   });
 
+  it("in a later phase, its own terms given back leave it there", async () => {
+    const { db } = database();
+    const phase = { minSucceeded: 1, minSuccessBasisPoints: 0 };
+    const phases = [9_999, 10_000].map((percentageBasisPoints) => ({ ...phase, percentageBasisPoints }));
+    const { end, read, rolloutId } = await aRunning(db, { phases });
+    await end("succeeded");
+    await settle(db);
+    const before = await read();
+    expect(before).toMatchObject({ phaseIndex: 1, percentageBasisPoints: 10_000 });
+    const change = { actor: SYSTEM, rolloutId, phases, percentageBasisPoints: 10_000 };
+    expect(await updateRollout(db, change)).toEqual(before);
+    await expect(updateRollout(db, { ...change, percentageBasisPoints: 9_999 })).rejects.toMatchObject({
+      details: { field: "percentage" },
+    });
+    expect(await updateRollout(db, { ...change, maxTotal: 9 })).toMatchObject({
+      ...{ phaseIndex: 1, percentageBasisPoints: 10_000, maxTotal: 9 },
+    });
+  });
+
   it("a device that is up to date counts for nothing", async () => {
     const { db } = database();
     const { checks, ask, read } = await aRunning(db, { successThreshold: 1 });
