@@ -1,4 +1,4 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, type SQL, sql } from "drizzle-orm";
 import { type Actor, recordAudits } from "../audit.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
@@ -22,16 +22,16 @@ interface ExistingInput {
 
 /**
  * Looks after the lines that were not inserted, and returns what has become of those whose serial is there, by serial.
- * The devices are locked in the order of their serials.
+ * Devices that are to change are locked before, all in the order of their ids, as everywhere.
  */
 export async function updateExisting(
   tx: Database,
   input: ExistingInput,
 ): Promise<ReadonlyMap<string, ExistingOutcome>> {
-  const inOrder = input.devices.toSorted((one, other) => (one.serial < other.serial ? -1 : 1));
+  if (input.existing === "update") await lockBySerials(tx, input);
   const outcomes = new Map<string, ExistingOutcome>();
-  for (let start = 0; start < inOrder.length; start += ROWS_PER_STATEMENT) {
-    const some = inOrder.slice(start, start + ROWS_PER_STATEMENT);
+  for (let start = 0; start < input.devices.length; start += ROWS_PER_STATEMENT) {
+    const some = input.devices.slice(start, start + ROWS_PER_STATEMENT);
     for (const [serial, outcome] of await updateSome(tx, { ...input, devices: some })) outcomes.set(serial, outcome);
   }
   return outcomes;
@@ -65,21 +65,27 @@ async function updateSome(tx: Database, input: ExistingInput): Promise<readonly 
   return outcomes;
 }
 
-async function findBySerials(
-  tx: Database,
-  { productId, devices: given, existing }: ExistingInput,
-): Promise<ReadonlyMap<string, DeviceColumns>> {
+/** In one statement, however many: between two of them others would get in with an order of their own. */
+async function lockBySerials(tx: Database, input: ExistingInput): Promise<void> {
+  await tx
+    .select({ id: devices.id })
+    .from(devices)
+    .where(isInList(input))
+    .orderBy(asc(devices.id))
+    .for("no key update");
+}
+
+async function findBySerials(tx: Database, input: ExistingInput): Promise<ReadonlyMap<string, DeviceColumns>> {
+  const rows = await tx.select().from(devices).where(isInList(input));
+  return new Map(rows.map((row) => [row.serial, row]));
+}
+
+function isInList({ productId, devices: given }: ExistingInput): SQL | undefined {
   const serials = sql.param(
     given.map(({ serial }) => serial),
     devices.groups,
   );
-  const query = tx
-    .select()
-    .from(devices)
-    .where(and(eq(devices.productId, productId), sql`${devices.serial} = any(${serials}::text[])`))
-    .orderBy(asc(sql`${devices.serial} collate "C"`));
-  const rows = await (existing === "update" ? query.for("no key update") : query);
-  return new Map(rows.map((row) => [row.serial, row]));
+  return and(eq(devices.productId, productId), sql`${devices.serial} = any(${serials}::text[])`);
 }
 
 function whyNot(device: DeviceColumns | undefined, existing: ExistingDevices) {

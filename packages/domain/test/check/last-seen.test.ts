@@ -1,6 +1,9 @@
 import { hasPostgres } from "@ota/testkit";
+import { eq } from "drizzle-orm";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LastSeen } from "../../src/check/last-seen.ts";
+import { registerDevices } from "../../src/index.ts";
+import { devices } from "../../src/schema/index.ts";
 import { createFleet, quietLogger } from "../support/fleet.ts";
 import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
@@ -36,6 +39,14 @@ describe.skipIf(!hasPostgres)("LastSeen", () => {
     return row?.["n"] as number;
   }
 
+  /** How many statements wait for a lock. */
+  async function countWaiting(): Promise<number> {
+    const [row] = await database.query(`
+      select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+    `);
+    return row?.["n"] as number;
+  }
+
   it("writes by itself within its interval", async () => {
     const { lastSeen } = open({ flushMs: 10 });
     for (const id of ids) lastSeen.touch(id, new Date());
@@ -52,6 +63,29 @@ describe.skipIf(!hasPostgres)("LastSeen", () => {
     }
     expect([...forwards.warnings, ...backwards.warnings]).toEqual([]);
     expect(await written()).toBe(DEVICES);
+  });
+
+  it("and a list that changes the same devices do not block each other, whatever their serials", async () => {
+    const { lastSeen, warnings } = open();
+    // The first by its id is the last by its serial.
+    await database.query("update devices set serial = 'e-1' where serial = 'd-1'");
+    const lines = ["d-2", "e-1"].map((serial, line) => ({ line, device: { serial, attributes: { changed: true } } }));
+    const waiting = (count: number) => vi.waitFor(async () => expect(await countWaiting()).toBe(count), 20_000);
+    const [{ name: product = "" } = {}] = (await database.query("select name from products")) as { name: string }[];
+
+    let work: readonly Promise<unknown>[] = [];
+    // While somebody has the second one, both begin: then each must have left to the other what comes first.
+    await database.db.transaction(async (tx) => {
+      await tx.select({ id: devices.id }).from(devices).where(eq(devices.serial, "d-2")).for("update");
+      const list = registerDevices(database.db, { actor: { kind: "system" }, product, lines, existing: "update" });
+      await waiting(1);
+      for (const id of ids.slice(0, 2)) lastSeen.touch(id, new Date());
+      work = [list, lastSeen.flush()];
+      await waiting(2);
+    });
+    await Promise.all(work);
+    expect(warnings).toEqual([]);
+    expect(await written()).toBe(2);
   });
 
   it("tries again with the next flush what could not be written, and keeps what was seen meanwhile", async () => {
