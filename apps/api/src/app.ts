@@ -2,6 +2,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import type { Logger } from "pino";
 import { artifactRoutes } from "./artifacts/routes.ts";
+import { type DdiAuthorities, ddiCredentials } from "./ddi/ddi-credentials.ts";
+import { isDdiUrl } from "./ddi/ddi-path.ts";
+import { ddiServer } from "./ddi/serve-ddi.ts";
 import { checkRoute } from "./device/check.ts";
 import { deviceRoutes } from "./device/routes.ts";
 import { documentationRoutes } from "./docs-page/routes.ts";
@@ -38,6 +41,11 @@ export interface AppDependencies {
    * @default none
    */
   readonly trustedProxies?: readonly string[];
+  /**
+   * Whom these proxies vouch for, on the DDI routes.
+   * @default nobody
+   */
+  readonly ddiAuthorities?: DdiAuthorities;
   /**
    * Is told of every request when it is over.
    * @default nobody
@@ -76,14 +84,19 @@ export function createApp(dependencies: AppDependencies): Express {
 
 /**
  * The application as it is served: the check, which is nearly all that a fleet sends, is answered in front of Express,
- * which alone costs more than the rest of a check's HTTP. Both ways lead through the same code.
+ * which alone costs more than the rest of a check's HTTP. Both ways lead through the same code. So is hawkBit's DDI, whose
+ * addresses and answers are another protocol's.
  */
 export function createListener(dependencies: AppDependencies): RequestListener {
   const app = createApp(dependencies);
   const exchangeOf = exchanges(dependencies);
-  const serveCheck = routeServer(checkRoute, serveOptions(dependencies));
+  const serve = serveOptions(dependencies);
+  const serveCheck = routeServer(checkRoute, serve);
+  const { ddiAuthorities: authorities = new Map(), trustedProxies = [] } = dependencies;
+  const serveDdi = ddiServer({ ...serve, credentialsOf: ddiCredentials({ authorities, trustedProxies }) });
   return (request, response) => {
-    if (request.url !== checkRoute.path || request.method !== checkRoute.method) app(request, response);
+    if (isDdiUrl(request.url ?? "")) void serveDdi(exchangeOf(request, response));
+    else if (request.url !== checkRoute.path || request.method !== checkRoute.method) app(request, response);
     else void serveCheck(exchangeOf(request, response), {});
   };
 }

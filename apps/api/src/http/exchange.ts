@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ClientAddressOf } from "./client-address.ts";
 import type { HttpProblem, ProblemCode } from "./problems.ts";
 import { requestIdOf } from "./request-id.ts";
-import type { RouteDefinition } from "./route.ts";
+import type { ServedRoute } from "./route.ts";
 
 /** What an {@link Exchange} needs of the service. */
 export interface ExchangeOptions {
@@ -16,7 +16,7 @@ export interface ExchangeOptions {
 /** A request that is over, for metrics. */
 export interface EndedRequest {
   /** `undefined`: no route takes it. */
-  readonly route: Pick<RouteDefinition, "method" | "path"> | undefined;
+  readonly route: Pick<ServedRoute, "method" | "path"> | undefined;
   /** `undefined`: the client went away before its answer. */
   readonly status: number | undefined;
   readonly durationMs: number;
@@ -37,7 +37,7 @@ export class Exchange {
   #log: Logger | undefined;
   #facts: Record<string, unknown> | undefined;
   #quiet = false;
-  #route: RouteDefinition | undefined;
+  #route: ServedRoute | undefined;
   #problem: ProblemCode | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, options: ExchangeOptions) {
@@ -56,7 +56,7 @@ export class Exchange {
   }
 
   /** The route that serves the request. */
-  serving(route: RouteDefinition): void {
+  serving(route: ServedRoute): void {
     this.#route = route;
     if (route.quiet) this.keepQuiet();
   }

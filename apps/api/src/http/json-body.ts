@@ -49,7 +49,12 @@ export function checkEncoding(request: IncomingMessage): void {
   }
 }
 
-function readWhole(request: IncomingMessage, { maxBytes, timeoutMs }: JsonBodyLimits): Promise<Buffer> {
+/**
+ * Reads a request's body to its end.
+ *
+ * @throws {HttpProblem} when it is too large, late or cut off.
+ */
+export function readWhole(request: IncomingMessage, { maxBytes, timeoutMs }: JsonBodyLimits): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

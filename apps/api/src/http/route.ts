@@ -134,6 +134,9 @@ export interface RouteDefinition {
   handler(request: RouteRequest<RouteInput, RouteAuth>, services: Services): Promise<RouteResult>;
 }
 
+/** What is told of a route to whoever looks on as it is served: limits, metrics, traces and the log. */
+export type ServedRoute = Pick<RouteDefinition, "method" | "path" | "auth" | "refusable" | "quiet">;
+
 /** Declares a route, with its handler's request typed by the schemas that validate it. */
 export function defineRoute<const Input extends RouteInput, const Auth extends RouteAuth>(
   route: Omit<RouteDefinition, "request" | "auth" | "handler"> & {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { type DeviceCredentials, hashToken, OtaError, type OtaErrorCode } from "@ota/domain";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpProblem } from "../http/problems.ts";
-import type { RouteDefinition } from "../http/route.ts";
+import type { ServedRoute } from "../http/route.ts";
 import type { LimitName, LimitObserver } from "./events.ts";
 import type { FailedAuthentication } from "./failed-authentication.ts";
 import type { Overload } from "./overload.ts";
@@ -16,13 +16,13 @@ export interface Gate {
    * @throws {HttpProblem} `SERVICE_BUSY` while the service is overloaded; `RATE_LIMITED` for an address that has failed
    * with too many credentials.
    */
-  enter(route: RouteDefinition, exchange: Exchange): void;
+  enter(route: ServedRoute, exchange: Exchange): void;
   /**
    * Asked with the device's credentials, before the database is.
    *
    * @throws {HttpProblem} `RATE_LIMITED` for a device that asks far more often than it is told to.
    */
-  identified(route: RouteDefinition, credentials: DeviceCredentials | undefined): void;
+  identified(route: ServedRoute, credentials: DeviceCredentials | undefined): void;
   /** Told of an error that a request ends with. */
   failed(error: unknown, exchange: Exchange): void;
 }

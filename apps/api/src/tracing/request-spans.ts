@@ -1,9 +1,9 @@
 import { context, propagation, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
 import type { Exchange } from "../http/exchange.ts";
-import type { RouteDefinition } from "../http/route.ts";
+import type { ServedRoute } from "../http/route.ts";
 
 /** Serves a request within a span of its own. */
-export type RequestTracer = (route: RouteDefinition, exchange: Exchange, serve: () => Promise<void>) => Promise<void>;
+export type RequestTracer = (route: ServedRoute, exchange: Exchange, serve: () => Promise<void>) => Promise<void>;
 
 /** A span for each request of a route, as a part of the trace that the request belongs to by its `traceparent`. */
 export function requestTracer(tracer: Tracer): RequestTracer {

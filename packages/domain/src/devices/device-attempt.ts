@@ -10,6 +10,8 @@ import { type DeviceCredentials, holdsCredentials, refusalOf } from "./credentia
 export interface DeviceAttempt {
   readonly id: number;
   readonly state: AttemptState;
+  /** Whether the new version has to be seen, and the product has named the attribute by which it is told. */
+  readonly tellsVersion: boolean;
   /** Whether its rollout asks for consent. */
   readonly requiresConfirmation: boolean;
   readonly product: string;
@@ -43,7 +45,7 @@ export async function findAttemptForDevice(
     .select({
       ...{ blocked: devices.blocked, isNewest: eq(upgradeAttempts.id, newest).mapWith(Boolean) },
       attempt: { id: upgradeAttempts.id, state: upgradeAttempts.state },
-      ...{ firmware, requiresConfirmation: rollouts.requiresConfirmation, product: products.name },
+      ...{ firmware, requiresConfirmation: rollouts.requiresConfirmation, product: products },
     })
     .from(devices)
     .innerJoin(upgradeAttempts, eq(upgradeAttempts.deviceId, devices.id))
@@ -58,10 +60,11 @@ export async function findAttemptForDevice(
   const { attempt, requiresConfirmation, product, blocked, isNewest } = found;
   const { publicId: id, version, sizeBytes, sha256, sha1, md5, fileName, contentType } = found.firmware;
   const { state } = attempt;
+  const tellsVersion = product.confirmBy === "version" && product.versionAttribute !== null;
   const isGiven = found.firmware.state === "released" || isPastDownload(state);
   return {
     ...attempt,
-    ...{ requiresConfirmation, product },
+    ...{ requiresConfirmation, product: product.name, tellsVersion },
     firmware: { id, version, sizeBytes, sha256, sha1, md5, fileName, contentType },
     // As findArtifactForDevice has it.
     fetchable: isNewest && !blocked && isGiven && state !== "cancelled" && state !== "superseded",

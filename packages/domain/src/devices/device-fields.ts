@@ -68,7 +68,12 @@ export function changedAttributes(
   { attributes, changes }: { readonly attributes: DeviceAttributes; readonly changes: AttributeChanges },
 ): DeviceAttributes {
   const merged = Object.entries({ ...attributes, ...changes }).filter(isKept);
-  if (merged.length > MAX_ATTRIBUTES) invalidField(field, `at most ${MAX_ATTRIBUTES} attributes with those it has`);
+  if (merged.length > MAX_ATTRIBUTES) {
+    const expected = `at most ${MAX_ATTRIBUTES} attributes with those it has`;
+    throw new OtaError("INVALID_FIELD", `${field} must be ${expected}.`, {
+      details: { field, expected, maxAttributes: MAX_ATTRIBUTES },
+    });
+  }
   return Object.fromEntries(merged);
 }
 

@@ -1,0 +1,123 @@
+import { hash } from "node:crypto";
+import type { Exchange } from "../http/exchange.ts";
+import { HttpProblem } from "../http/problems.ts";
+import { type FlatHeaders, sendJson } from "../http/send.ts";
+import type { ServeOptions } from "../http/serve-route.ts";
+import { answeredType } from "./content-types.ts";
+import type { DdiCredentialsOf } from "./ddi-credentials.ts";
+import { notFound, readDdiPath } from "./ddi-path.ts";
+import { answerRefusal } from "./refusals.ts";
+import type { DdiAnswer, DdiRoute } from "./route.ts";
+import { ddiRoutes } from "./routes.ts";
+
+/** Serves a request whose URL is DDI's. Never rejects: every error becomes an answer. */
+export type DdiServer = (exchange: Exchange) => Promise<void>;
+
+/** Makes the server of hawkBit's DDI v1: one more way to the very functions that the native API calls. */
+export function ddiServer(options: ServeOptions & { readonly credentialsOf: DdiCredentialsOf }): DdiServer {
+  const { services, gate, traceRequest, credentialsOf, bodyTimeoutMs } = options;
+  const baseHeaders = options.headers.forDevices;
+
+  return async (exchange) => {
+    try {
+      const { request } = exchange;
+      const { url = "" } = request;
+      const { controllerId, segments } = readDdiPath(url);
+      const { route, params } = routeOf(request.method ?? "", segments);
+      const serve = () => serveRoute(exchange, { route, params, controllerId });
+      await (traceRequest === undefined ? serve() : traceRequest(route, exchange, serve));
+    } catch (error) {
+      answerRefusal(exchange, error, { baseHeaders });
+    }
+  };
+
+  async function serveRoute(
+    exchange: Exchange,
+    found: { readonly route: DdiRoute; readonly params: readonly string[]; readonly controllerId: string },
+  ): Promise<void> {
+    const { route, params, controllerId } = found;
+    const { request } = exchange;
+    exchange.serving(route);
+    try {
+      const type = route.anyType ? "" : answeredType(request);
+      const credentials = credentialsOf(request, controllerId);
+      if (credentials === undefined) {
+        throw new HttpProblem("CREDENTIALS_MISSING", { detail: "Send a TargetToken or a GatewayToken." });
+      }
+      let answer: DdiAnswer | undefined;
+      try {
+        gate?.enter(route, exchange);
+        gate?.identified(route, credentials);
+      } catch (error) {
+        answer = route.whenBusy?.(error);
+        if (answer === undefined) throw error;
+      }
+      const baseUrl = `${services.publicUrlOf(request)}/DEFAULT/controller/v1/${encodeURIComponent(controllerId)}`;
+      const query = new URLSearchParams((request.url ?? "").split("?")[1] ?? "");
+      answer ??= await route.handle({
+        ...{ exchange, services, credentials, controllerId, params, query, baseUrl, bodyTimeoutMs },
+      });
+      await send(exchange, answer, { type, baseHeaders });
+    } catch (error) {
+      gate?.failed(error, exchange);
+      answerRefusal(exchange, error, { baseHeaders });
+    }
+  }
+}
+
+function routeOf(method: string, segments: readonly string[]): { route: DdiRoute; params: readonly string[] } {
+  const matches = ddiRoutes.flatMap((route) => {
+    const params = paramsOf(route.resource, segments);
+    return params === undefined ? [] : [{ route, params }];
+  });
+  if (matches.length === 0) throw notFound("There is no such resource.");
+  const found = matches.find(({ route }) => route.method === (method === "HEAD" ? "GET" : method));
+  if (found !== undefined) return found;
+  const allowed = matches
+    .flatMap(({ route }) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method]))
+    .join(", ");
+  throw new HttpProblem("METHOD_NOT_ALLOWED", {
+    detail: `${method} is not known here, only ${allowed}.`,
+    headers: { Allow: allowed },
+  });
+}
+
+function paramsOf(resource: string, segments: readonly string[]): readonly string[] | undefined {
+  const wanted = resource === "" ? [] : resource.slice(1).split("/");
+  if (wanted.length !== segments.length) return undefined;
+  const params: string[] = [];
+  for (const [index, part] of wanted.entries()) {
+    const segment = segments[index] ?? "";
+    if (part.startsWith("{")) params.push(segment);
+    else if (part !== segment) return undefined;
+  }
+  return params;
+}
+
+async function send(
+  exchange: Exchange,
+  answer: DdiAnswer,
+  { type, baseHeaders }: { readonly type: string; readonly baseHeaders: FlatHeaders },
+): Promise<void> {
+  const { request, response, requestId } = exchange;
+  if ("stream" in answer) {
+    response.setHeader("X-Request-Id", requestId);
+    for (let i = 0; i + 1 < baseHeaders.length; i += 2)
+      response.setHeader(baseHeaders[i] ?? "", baseHeaders[i + 1] ?? "");
+    await answer.stream(response);
+    return;
+  }
+  if (!("body" in answer)) {
+    sendJson(exchange, { ...answer, baseHeaders });
+    return;
+  }
+  const { status, body, tagged = body } = answer;
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    sendJson(exchange, { status, body, type, baseHeaders });
+    return;
+  }
+  const etag = `"0${hash("md5", JSON.stringify(tagged))}"`;
+  const headers = { ETag: etag };
+  if (request.headers["if-none-match"] === etag) sendJson(exchange, { status: 304, headers, baseHeaders });
+  else sendJson(exchange, { status, body, type, headers, baseHeaders });
+}
