@@ -43,6 +43,8 @@ export async function settleCheck({ db, catalogs, observe }: SettleContext, devi
     } catch (error) {
       if (error instanceof PlaceRefused) {
         full.push(error.rollout);
+        const answer = await noneInstead({ db, catalogs, full }, deviceId);
+        if (answer !== undefined) return answer;
         continue;
       }
       if (!(error instanceof RaceLost)) throw error;
@@ -111,6 +113,23 @@ export function liveAnswer(
     upgradeId: live.record.publicId,
     firmware,
   });
+}
+
+/**
+ * The answer of a check that was refused a place, where nothing else is to be had and nothing to be written: of a crowd
+ * that runs for the last place, nearly all. It is told as to any check without an offer, without another transaction.
+ */
+async function noneInstead(
+  context: { readonly db: Database; readonly catalogs: CatalogCache; readonly full: readonly RolloutFacts[] },
+  deviceId: bigint,
+): Promise<CheckAnswer | undefined> {
+  const { db, catalogs, full } = context;
+  const state = await loadDeviceState(db, deviceId);
+  if (state === undefined) return undefined;
+  const { id: productId, catalogRevision: revision } = state.product;
+  const catalog = await catalogs.get({ productId, revision });
+  const decision = decideUpdate({ ...state, catalog, places: withoutPlaces(state, { full, catalog }) });
+  return decision.outcome === "none" && decision.ends === undefined ? noneAnswer(state, decision) : undefined;
 }
 
 async function endAttempt(

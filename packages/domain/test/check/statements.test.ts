@@ -108,6 +108,26 @@ describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT cou
     expect([6, 7]).toContain(statements);
   });
 
+  it("is one transaction, and one look more, when somebody else takes the last place meanwhile", async () => {
+    const { checks, fleet } = await setUp({ startRollout: false });
+    await fleet.rollout("2.0.0", { maxTotal: 1 });
+    const [slow, fast] = [await fleet.device(), await fleet.device()];
+    const statements: string[] = [];
+    let taken = false;
+    const before = async (text: string) => {
+      statements.push(text.trim());
+      if (taken || !text.includes('update "rollout_counters"')) return;
+      taken = true;
+      await checks.checkForUpdate({ tokenHash: fast.tokenHash });
+    };
+    const answer = await startChecks(database.hooked({ before })).checkForUpdate({ tokenHash: slow.tokenHash });
+    expect(answer).toMatchObject({ decision: "none", reason: "CAP_REACHED" });
+    expect(taken).toBe(true);
+    // Look, read the catalog; lock the row, look again, take a place in vain; look once more.
+    expect(statements.filter((text) => text.endsWith("for update"))).toHaveLength(1);
+    expect(statements).toHaveLength(6);
+  });
+
   it("is two when the device reports another version", async () => {
     const { check } = await setUp();
     await check("2.0.0")();
