@@ -9,7 +9,9 @@ import { TERMINAL_ATTEMPT_STATES } from "../vocabulary.ts";
  * where both are equal count for nothing. Where they are of several rollouts, the counters' rows must have been locked in
  * the order of their ids before.
  *
- * An attempt that closes gives its place back. Failures and timeouts count alike; a late success takes its timeout back.
+ * An attempt that closes gives its place back, if it has been counted: a process of a version that counts nothing may have
+ * opened it, and what its device says at the end must be stored all the same. Failures and timeouts count alike; a late
+ * success takes its timeout back.
  * The outcome that reaches a threshold says so in the row, and no place is given from this commit on; the rollout itself
  * is paused by a later transaction, which has to lock the product first.
  */
@@ -18,7 +20,7 @@ export function countTransitions(moved: SQLWrapper): SQL {
     update rollout_counters set
       live = greatest(live - moves.closed, 0),
       succeeded = succeeded + moves.successes,
-      failed = greatest(failed + moves.failures, 0),
+      failed = failed + moves.failures,
       reached = coalesce(reached, ${THRESHOLD}),
       reached_at = case when reached is null and ${THRESHOLD} is not null then now() else reached_at end
     from (

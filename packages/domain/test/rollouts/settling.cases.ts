@@ -8,6 +8,7 @@ import {
   type ReportedState,
   settleRollouts,
   takeRolloutStep,
+  type UpdateAnswer,
   updateRollout,
 } from "../../src/index.ts";
 import { ensureJob, runBatch } from "../../src/sweeper/background-job.ts";
@@ -187,6 +188,20 @@ export const settlingCases = casesOn("thresholds and phases", (database) => {
     await checks.checkForUpdate({ tokenHash, reported: { version: "1.0.0" } });
     await checks.checkForUpdate({ tokenHash, reported: { version: "1.0.0" } });
     expect(await read()).toMatchObject({ counts: { live: 0, granted: 1, succeeded: 1, failed: 0 } });
+  });
+
+  it("an attempt that was opened by a version which counts nothing is ended like any other", async () => {
+    const { db, query } = database();
+    const { checks, ask, read, rolloutId } = await aRunning(db, { maxConcurrent: 5 });
+    const { tokenHash, answer } = await ask();
+    await query(`
+      update rollout_counters set live = 0
+      where rollout_id = (select id from rollouts where public_id = '${rolloutId}')
+    `);
+    const { id: attemptId } = (answer as UpdateAnswer).attempt;
+    const report = { tokenHash, attemptId, report: { state: "failed" } } as const;
+    expect(await checks.recordReport(report)).toMatchObject({ effect: "moved" });
+    expect(await read()).toMatchObject({ counts: { live: 0, failed: 1 } });
   });
 
   it("what is settled by several at once happens once", async () => {
