@@ -44,7 +44,11 @@ async function main({ sizes, runs, only = "" }: PlansOptions, serverUrl: string)
       const [checked] = await checkWorks(largest, [work]);
       if (checked === undefined) throw new Error(`${work.name} was not checked`);
       const costs = await timeWork(work, { databases, runs });
-      for (const database of databases) database.takeStatements();
+      for (const database of databases) {
+        // So that the next work begins with nothing that this one has left.
+        await database.checks.close();
+        database.takeStatements();
+      }
       timed.push({ work, statements: checked.statements, costs, problems: problemsOf(checked) });
     }
   } finally {

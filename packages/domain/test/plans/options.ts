@@ -8,8 +8,8 @@ export const HELP = `Checks how PostgreSQL finds what the service asks for among
   --devices N   devices of the largest fleet, a multiple of 1000 (default 1000000)
   --records N   upgrade records of the largest fleet, a multiple of its devices (default 10000000); a tenth more attempts
                 and two events of each attempt come with them
-  --sizes N,N   devices of smaller fleets to compare with (default 10000,100000), as many records of each device
-  --runs N      timed runs of each work in each fleet (default 40)
+  --sizes N,N   devices of smaller fleets to compare with (default 10000,100000), as many records each
+  --runs N      timed runs of each work in each fleet (default 40, at most 60: each takes devices of its own)
   --only WORD   only works whose name holds WORD
   --server URL  a PostgreSQL 15 or newer on this machine, as a superuser: databases ota_plans_… are made there and left,
                 and taken again by the next run. Without it a private one is started, and removed at the end
@@ -44,10 +44,11 @@ export function readOptions(args: string[]): PlansOptions | "help" {
   const devices = multiple("devices", values.devices, 1_000);
   const recordsPerDevice = multiple("records", values.records, devices) / devices;
   if (recordsPerDevice < 2) throw new Error("--records must be twice --devices at the least");
-  const smaller = values.sizes.split(",").filter((size) => size !== "");
-  const all = new Set([...smaller.map((size) => multiple("sizes", size, 1_000)), devices]);
+  const others = values.sizes.split(",").filter((size) => size !== "");
+  const smaller = others.map((size) => multiple("sizes", size, 1_000)).filter((size) => size < devices);
+  const all = [...new Set(smaller)].sort((a, b) => a - b).concat(devices);
   return {
-    sizes: [...all].sort((a, b) => a - b).map((size) => ({ devices: size, recordsPerDevice })),
+    sizes: all.map((size) => ({ devices: size, recordsPerDevice })),
     runs: multiple("runs", values.runs, 1),
     only: values.only,
     server: values.server,
