@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import type { Logger } from "pino";
 import { artifactRoutes } from "./artifacts/routes.ts";
-import { type DdiAuthorities, ddiCredentials } from "./ddi/ddi-credentials.ts";
+import type { DdiAuthorities } from "./ddi/ddi-authorities.ts";
+import { ddiCredentials } from "./ddi/ddi-credentials.ts";
 import { isDdiUrl } from "./ddi/ddi-path.ts";
 import { ddiServer } from "./ddi/serve-ddi.ts";
 import { checkRoute } from "./device/check.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { decodeKey, integer, oneOf, path, variable } from "./config-variable.ts";
+import { readAuthorities } from "./ddi/ddi-authorities.ts";
 
 /** The longest delay of a timer in Node; beyond it a timer fires at once. */
 const MAX_TIMER_MS = 2_147_483_647;
@@ -227,6 +228,17 @@ export const VARIABLES = {
     accepts: "at least 32 random bytes in base64 or hexadecimal (openssl rand -base64 32)",
     schema: z.string().transform(decodeKey),
     defaultText: "embedded: made at the first start, and kept in `OTA_DATA_DIR`; required with `DATABASE_URL`",
+    secret: true,
+  }),
+  OTA_DDI_AUTHORITIES: variable({
+    group: "Security",
+    about:
+      "Header authentication of DDI (hawkBit) devices: whoever a proxy of `TRUST_PROXY` vouches for by `X-Controller-Id` and " +
+      "one of these authorities in `X-Authority` or `X-Authority-0`, `-1`, … is served as through the gateway token that " +
+      "stands beside it. The proxy must check the device's certificate, and overwrite these headers.",
+    accepts: "authority=gateway-token pairs separated by commas, with TRUST_PROXY set as well",
+    schema: z.string().transform(readAuthorities),
+    defaultText: "header authentication is off",
     secret: true,
   }),
   OTA_URL_VALID_SECONDS: variable({

@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { Variable } from "./config-variable.ts";
 import { VARIABLES, type VariableName } from "./config-variables.ts";
+import type { DdiAuthorities } from "./ddi/ddi-authorities.ts";
 
 /** Everything that can be set, read once at the start and never again. */
 export interface Config {
@@ -31,6 +32,8 @@ export interface Config {
   readonly limits: LimitConfig;
   readonly tracing: { readonly enabled: boolean; readonly percent: number };
   readonly metrics: { readonly enabled: boolean; readonly token: string | undefined };
+  /** Whom trusted proxies vouch for on the DDI routes; empty: header authentication is off. */
+  readonly ddiAuthorities: DdiAuthorities;
   readonly operatorKey: string | undefined;
   readonly urlSigningKey: Buffer | undefined;
   readonly urlValidSeconds: number;
@@ -113,6 +116,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       "OTA_URL_SIGNING_KEY is required with DATABASE_URL, the same for all processes (openssl rand -base64 32)",
     );
   }
+  if (values.OTA_DDI_AUTHORITIES !== undefined && values.TRUST_PROXY === undefined) {
+    problems.push("TRUST_PROXY is required with OTA_DDI_AUTHORITIES: nobody else's headers are believed");
+  }
   if (problems.length > 0) throw new ConfigError(problems);
 
   const dataDirectory = resolve(values.OTA_DATA_DIR);
@@ -164,6 +170,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     },
     tracing: { enabled: values.OTA_TRACING === "on", percent: values.OTA_TRACING_PERCENT },
     metrics: { enabled: values.OTA_METRICS === "on", token: values.OTA_METRICS_TOKEN },
+    ddiAuthorities: values.OTA_DDI_AUTHORITIES ?? new Map(),
     operatorKey: values.OTA_OPERATOR_KEY,
     urlSigningKey: values.OTA_URL_SIGNING_KEY,
     urlValidSeconds: values.OTA_URL_VALID_SECONDS,

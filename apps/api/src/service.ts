@@ -166,6 +166,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     bodyTimeoutMs: config.http.bodyTimeoutMs,
     sendsOnlyByTls: publicUrl.startsWith("https:"),
     trustedProxies,
+    ddiAuthorities: config.ddiAuthorities,
     observeRequest: metrics?.observeRequest,
     gate,
     traceRequest: tracing?.traceRequest,

@@ -1,7 +1,16 @@
 import { findArtifactForDevice } from "@ota/domain";
 import { sendArtifact } from "../artifacts/send-artifact.ts";
+import { artifactView } from "./artifact-view.ts";
 import { DdiRefusal, noSuchAction } from "./refusals.ts";
 import { type DdiAnswer, type DdiRequest, ddiRoute } from "./route.ts";
+
+/** The files of a firmware: there is one. */
+export const artifactList = ddiRoute("GET", "/softwaremodules/{id}/artifacts", {
+  async handle({ params: [firmwareId = ""], services, credentials, baseUrl }) {
+    const artifact = await findArtifactForDevice(services.db, { ...credentials, firmwareId });
+    return { status: 200, body: [artifactView(artifact, { firmwareId, baseUrl })] };
+  },
+});
 
 /** The file of a firmware that the device was offered, or the MD5 of it. A software module is a firmware, by its id. */
 export const artifactFile = ddiRoute("GET", "/softwaremodules/{id}/artifacts/{file}", {

@@ -1,12 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { type DeviceCredentials, hashToken } from "@ota/domain";
 import { trustOf } from "../http/trusted-proxies.ts";
+import type { DdiAuthorities } from "./ddi-authorities.ts";
 
 /** Finds what a request shows of the device that it says it is; `undefined`: nothing that could be believed. */
 export type DdiCredentialsOf = (request: IncomingMessage, controllerId: string) => DeviceCredentials | undefined;
-
-/** Whom a trusted proxy vouches for, by the authority that it names: its devices are served as a gateway's. */
-export type DdiAuthorities = ReadonlyMap<string, { readonly gatewayToken: string }>;
 
 /** What {@link ddiCredentials} goes by. */
 export interface DdiCredentialsOptions {

@@ -1,5 +1,6 @@
 import { attemptMessages, type DeviceAttempt, isOpen, OtaError } from "@ota/domain";
 import { actionOf, requireAction } from "./action.ts";
+import { artifactView } from "./artifact-view.ts";
 import { type DdiRequest, ddiRoute } from "./route.ts";
 
 /** What the service itself notes in an action's history begins so, as hawkBit has it; devices are not told it. */
@@ -55,29 +56,15 @@ export async function deploymentBody(
   request: DdiRequest,
 ): Promise<object> {
   const { firmware, product } = action;
-  const { fileName: filename, sizeBytes: size, sha1, md5, sha256, version } = firmware;
-  const artifact = {
-    filename,
-    size,
-    hashes: { ...(sha1 === null ? {} : { sha1 }), ...(md5 === null ? {} : { md5 }), sha256 },
-    _links: action.fetchable ? artifactLinks(action, request) : {},
-  };
+  const baseUrl = action.fetchable ? request.baseUrl : undefined;
+  const artifact = artifactView(firmware, { firmwareId: firmware.id, baseUrl });
   // `bApp` is what Zephyr insists on, and all the same to the others.
-  const chunk = { part: "bApp", version, name: product, artifacts: [artifact] };
+  const chunk = { part: "bApp", version: firmware.version, name: product, artifacts: [artifact] };
   return {
     id: String(action.id),
     [member]: { download: "forced", update: "forced", chunks: [chunk] },
     ...(await history(action, request)),
   };
-}
-
-/** On this host alone: clients send their token wherever a link leads. */
-export function artifactLinks({ firmware }: DeviceAttempt, { baseUrl }: DdiRequest) {
-  const { id, fileName, md5 } = firmware;
-  const file = { href: `${baseUrl}/softwaremodules/${id}/artifacts/${encodeURIComponent(fileName)}` };
-  const sum = { href: `${file.href}.MD5SUM` };
-  // Under both names, since some clients know only the one, and some only the other.
-  return { download: file, "download-http": file, ...(md5 === null ? {} : { md5sum: sum, "md5sum-http": sum }) };
 }
 
 async function history({ id: attemptId, state }: DeviceAttempt, { query, services: { db } }: DdiRequest) {

@@ -1,7 +1,8 @@
-import { artifactFile } from "./artifacts.ts";
+import { artifactFile, artifactList } from "./artifacts.ts";
 import { basePoll } from "./base-poll.ts";
 import { cancelAction } from "./cancel.ts";
 import { configData } from "./config-data.ts";
+import { activate, confirmationAction, confirmationBase, confirmationFeedback, deactivate } from "./confirmation.ts";
 import { deploymentBase, installedBase } from "./deployment.ts";
 import { cancelFeedback, deploymentFeedback } from "./feedback.ts";
 import type { DdiRoute } from "./route.ts";
@@ -16,4 +17,10 @@ export const ddiRoutes: readonly DdiRoute[] = [
   cancelAction,
   cancelFeedback,
   installedBase,
+  artifactList,
+  confirmationBase,
+  activate,
+  deactivate,
+  confirmationAction,
+  confirmationFeedback,
 ];

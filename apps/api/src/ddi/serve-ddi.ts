@@ -66,10 +66,13 @@ export function ddiServer(options: ServeOptions & { readonly credentialsOf: DdiC
 }
 
 function routeOf(method: string, segments: readonly string[]): { route: DdiRoute; params: readonly string[] } {
-  const matches = ddiRoutes.flatMap((route) => {
+  const fits = ddiRoutes.flatMap((route) => {
     const params = paramsOf(route.resource, segments);
     return params === undefined ? [] : [{ route, params }];
   });
+  // A resource by its own name comes before one that takes any name in this place.
+  const named = fits.filter(({ params }) => params.length === 0);
+  const matches = named.length > 0 ? named : fits;
   if (matches.length === 0) throw notFound("There is no such resource.");
   const found = matches.find(({ route }) => route.method === (method === "HEAD" ? "GET" : method));
   if (found !== undefined) return found;
