@@ -27,9 +27,14 @@ export class ServiceFleet {
     return fleet;
   }
 
+  /** Where its processes listen. */
+  get urls(): readonly string[] {
+    return [...this.#running.values()].map(({ url }) => url);
+  }
+
   /** Where a balancer sends a request: to one of those that it knows no harm of; what is under way there breaks all the same. */
   urlOf(random: SeededRandom): string {
-    const urls = [...this.#running.values()].map(({ url }) => url);
+    const { urls } = this;
     return urls[random.below(urls.length)] ?? this.#lastUrl;
   }
 
