@@ -26,6 +26,7 @@ import {
   setSigningKey,
   signFirmware,
   updateDevice,
+  updateProduct,
   withdrawFirmware,
 } from "../src/index.ts";
 import { newToken } from "../src/tokens.ts";
@@ -47,11 +48,17 @@ import {
 const ACTOR: Actor = { kind: "operator", keyId: "01900000-0000-7000-8000-000000000000", name: "Zoë" };
 
 /** A change of each kind, on records of its own, and the same change again, which must change nothing or be refused. */
-const CHANGES: Partial<Record<AuditAction, AuditedChange>> = {
+const CHANGES: Record<AuditAction, AuditedChange> = {
   "product.create": async (db) => {
     const input = { actor: ACTOR, name: uniqueName("product") };
     const { name } = await createProduct(db, input);
     return { subjectId: name, again: () => createProduct(db, input) };
+  },
+  "product.update": async (db) => {
+    const product = await aProduct(db);
+    const change = () => updateProduct(db, { actor: ACTOR, product, maxAttempts: 7 });
+    await change();
+    return { subjectId: product, again: change };
   },
   "firmware.register": async (db) => {
     const input = { actor: ACTOR, product: await aProduct(db), version: "1.0.0", artifact: artifactFacts() };
@@ -170,11 +177,11 @@ async function anUpgrade(db: Database, state: AttemptState): Promise<{ upgradeId
 export const auditCases = casesOn("the audit log", (database) => {
   it.each(Object.entries(CHANGES))("%s writes one row, and none where nothing is changed", async (action, change) => {
     const { db } = database();
-    const { subjectId, again } = await change(db);
+    const { subjectId, again, by = ACTOR } = await change(db);
     const rows = async () => (await listAudit(db, { subjectId })).items.filter((entry) => entry.action === action);
     expect(await rows()).toEqual([
       {
-        ...{ id: expect.any(String), at: expect.any(Date), actor: ACTOR, action, subjectId },
+        ...{ id: expect.any(String), at: expect.any(Date), actor: by, action, subjectId },
         ...{ before: expect.toSatisfy(isRecordOrNull), after: expect.toSatisfy(isRecordOrNull) },
       },
     ]);

@@ -1,3 +1,4 @@
+import { eq, inArray } from "drizzle-orm";
 import {
   type Actor,
   type AuditAction,
@@ -8,12 +9,16 @@ import {
   takeRolloutStep,
   updateRollout,
 } from "../../src/index.ts";
+import { settleRollout } from "../../src/rollouts/settle-rollout.ts";
+import { rolloutCounters, rollouts } from "../../src/schema/index.ts";
 import type { AuditedChange } from "../support/audited-change.ts";
 import { aDevice, SYSTEM } from "../support/records.ts";
 import { aReleasedDraft } from "./support.ts";
 
-/** A change of a rollout of each kind that operators make; `rollout.advance` is the service's own. */
-export function rolloutChanges(actor: Actor): Partial<Record<AuditAction, AuditedChange>> {
+type RolloutAction = Extract<AuditAction, `rollout.${string}`>;
+
+/** A change of a rollout of each kind. */
+export function rolloutChanges(actor: Actor): Record<RolloutAction, AuditedChange> {
   return {
     "rollout.create": async (db) => {
       const { firmware } = await aReleasedDraft(db);
@@ -29,6 +34,7 @@ export function rolloutChanges(actor: Actor): Partial<Record<AuditAction, Audite
     "rollout.start": (db) => step(db, actor, "start"),
     "rollout.pause": (db) => step(db, actor, "pause", ["start"]),
     "rollout.resume": (db) => step(db, actor, "resume", ["start", "pause"]),
+    "rollout.advance": advance,
     "rollout.finish": (db) => step(db, actor, "finish", ["start"]),
     "rollout.stop": (db) => step(db, actor, "stop"),
     "rollout.allow_devices": (db) => listed(db, actor, "allow"),
@@ -52,4 +58,17 @@ async function listed(db: Database, actor: Actor, name: "allow" | "disallow") {
   const change = () => changeAllowList(db, { actor, change: name, ...input });
   await change();
   return { subjectId: rollout.id, again: change };
+}
+
+/** The service's own doing. */
+async function advance(db: Database) {
+  const phase = { minSucceeded: 1, minSuccessBasisPoints: 0 };
+  const phases = [5_000, 10_000].map((percentageBasisPoints) => ({ ...phase, percentageBasisPoints }));
+  const { id: rolloutId } = await aReleasedDraft(db, { phases });
+  await takeRolloutStep(db, { actor: SYSTEM, rolloutId, step: "start" });
+  const itsRowId = db.select({ id: rollouts.id }).from(rollouts).where(eq(rollouts.publicId, rolloutId));
+  await db.update(rolloutCounters).set({ succeeded: 1 }).where(inArray(rolloutCounters.rolloutId, itsRowId));
+  const change = () => db.transaction((tx) => settleRollout(tx, rolloutId));
+  await change();
+  return { subjectId: rolloutId, again: change, by: SYSTEM };
 }
