@@ -23,6 +23,7 @@ import { updateExisting } from "./update-existing.ts";
  * @returns what has become of each line, in their order.
  * @throws OtaError `NOT_FOUND` where there is no such product; `LINES_INVALID` with `details.errors`, the first 1 000
  * {@link LineProblem}s, and `details.errorsTotal`.
+ * @throws ServiceBusyError where a device of the list was deleted meanwhile; nothing was registered, send it again.
  */
 export async function registerDevices(
   db: Database,

@@ -1,7 +1,7 @@
 import { and, asc, eq, type SQL, sql } from "drizzle-orm";
 import { type Actor, recordAudits } from "../audit.ts";
 import type { Database } from "../database.ts";
-import { OtaError } from "../errors.ts";
+import { OtaError, ServiceBusyError } from "../errors.ts";
 import { devices } from "../schema/index.ts";
 import type { ExistingDevices, PreparedDevice, RegisteredLine } from "./device-list.ts";
 import { ROWS_PER_STATEMENT } from "./insert-devices.ts";
@@ -46,6 +46,8 @@ async function updateSome(tx: Database, input: ExistingInput): Promise<readonly 
   const changes: DeviceChange[] = [];
   for (const given of input.devices) {
     const device = found.get(given.serial);
+    // A token that was made here is nobody else's: then the serial was in the way.
+    if (device === undefined && given.token === undefined) throw deletedMeanwhile();
     if (device === undefined || existing === "refuse" || (existing === "update" && given.token !== undefined)) {
       problems.add({ line: given.line, code: "ALREADY_EXISTS", ...whyNot(device, existing) });
       continue;
@@ -86,6 +88,12 @@ function isInList({ productId, devices: given }: ExistingInput): SQL | undefined
     devices.groups,
   );
   return and(eq(devices.productId, productId), sql`${devices.serial} = any(${serials}::text[])`);
+}
+
+function deletedMeanwhile(): ServiceBusyError {
+  return new ServiceBusyError("A device of the list was deleted while the list was registered. Send the list again.", {
+    retryAfterSeconds: 1,
+  });
 }
 
 function whyNot(device: DeviceColumns | undefined, existing: ExistingDevices) {
