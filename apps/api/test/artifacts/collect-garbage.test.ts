@@ -132,7 +132,7 @@ describe.skipIf(!hasPostgres)("collectGarbage", () => {
     expect(rounds.lost).toBe(0);
     expect(rounds.registered + rounds.again).toBeGreaterThanOrEqual(ROUNDS);
     // They have met: files were deleted, and uploads went through all the same.
-    expect(rounds.deleted).toBeGreaterThan(10);
+    expect(rounds.deleted).toBeGreaterThan(5);
     expect(rounds.registered).toBeGreaterThan(ROUNDS / 10);
   }, 240_000);
 
@@ -162,7 +162,8 @@ describe.skipIf(!hasPostgres)("collectGarbage", () => {
   });
 });
 
-const ROUNDS = 2000;
+/** By far enough: without the lock, one upload in ten loses its file. */
+const ROUNDS = 500;
 
 async function* oneChunk(bytes: Buffer) {
   // A copy: the store is done with a chunk before it asks for the next one, and may free it.
