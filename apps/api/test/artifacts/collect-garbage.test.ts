@@ -162,7 +162,7 @@ describe.skipIf(!hasPostgres)("collectGarbage", () => {
   });
 });
 
-/** By far enough: without the lock, one upload in ten loses its file. */
+/** Enough: without the lock about three in a hundred lose their file. */
 const ROUNDS = 500;
 
 async function* oneChunk(bytes: Buffer) {
