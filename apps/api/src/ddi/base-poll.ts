@@ -1,5 +1,5 @@
-import { type CheckAnswer, ServiceBusyError } from "@ota/domain";
-import { HttpProblem } from "../http/problems.ts";
+import type { CheckAnswer } from "@ota/domain";
+import { problemOf } from "../http/problem-of.ts";
 import { type DdiAnswer, type DdiRequest, ddiRoute } from "./route.ts";
 
 /** "Is there something for me?": the check of the native API, which also registers a gateway's unknown device. */
@@ -35,10 +35,10 @@ const LEAST_SLEEP_SECONDS = 30;
  * and this one tells nobody anything.
  */
 function busyAnswer(error: unknown): DdiAnswer | undefined {
-  const isBusy = error instanceof ServiceBusyError || (error instanceof HttpProblem && error.code === "SERVICE_BUSY");
-  if (!isBusy) return undefined;
-  const told = error instanceof HttpProblem ? Number(error.members["retryAfterSeconds"]) : error.retryAfterSeconds;
-  return { status: 200, body: config(Math.max(LEAST_SLEEP_SECONDS, told || 0)), tagged: {} };
+  const { code, members, headers } = problemOf(error);
+  if (code !== "SERVICE_BUSY") return undefined;
+  const told = Number(members["retryAfterSeconds"] ?? headers["Retry-After"] ?? 0);
+  return { status: 200, body: config(Math.max(LEAST_SLEEP_SECONDS, told)), tagged: {} };
 }
 
 function config(seconds: number) {

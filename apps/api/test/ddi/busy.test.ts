@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { schema } from "@ota/domain";
+import { hasPostgres } from "@ota/testkit";
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startApi, type TestApi } from "../support/start-api.ts";
+import { anOfferedDevice, feedback } from "./ddi-client.ts";
+
+describe.skipIf(!hasPostgres)("while somebody holds the device's row", () => {
+  let api: TestApi;
+
+  beforeAll(async () => {
+    api = await startApi({ env: { OTA_DATABASE_STATEMENT_TIMEOUT_MS: "1000" } });
+  });
+  afterAll(() => api.close());
+
+  /** Keeps the row until what is returned is called. */
+  async function hold(serial: string): Promise<() => Promise<void>> {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: held, resolve: holds } = Promise.withResolvers<void>();
+    const holding = api.db.transaction(async (tx) => {
+      await tx.select().from(schema.devices).where(eq(schema.devices.serial, serial)).for("update");
+      holds();
+      await released;
+    });
+    await held;
+    return async () => {
+      release();
+      await holding;
+    };
+  }
+
+  test("a poll is answered 200 without a link and with a short sleep", async () => {
+    const { ddi, serial, actionId } = await anOfferedDevice(api);
+    const release = await hold(serial);
+    const { status, body } = await ddi("GET", "");
+    await release();
+    expect([status, body]).toEqual([200, { config: { polling: { sleep: "00:00:30" } } }]);
+    expect(await actionId("deploymentBase")).toBeGreaterThan(0);
+  });
+
+  test("a final word waits for its turn", async () => {
+    const { ddi, serial, actionId, upgrade } = await anOfferedDevice(api);
+    const id = await actionId("deploymentBase");
+    const release = await hold(serial);
+    const answer = ddi("POST", `/deploymentBase/${id}/feedback`, { json: feedback("closed", "failure") });
+    await sleep(1_500);
+    await release();
+    expect((await answer).status).toBe(200);
+    expect((await upgrade()).attempt.state).toBe("failed");
+  });
+
+  test("a final word that has waited too long is answered 429, never 5xx, and counts when it comes again", async () => {
+    const { ddi, serial, actionId, upgrade } = await anOfferedDevice(api);
+    const id = await actionId("deploymentBase");
+    const release = await hold(serial);
+    const send = () => ddi("POST", `/deploymentBase/${id}/feedback`, { json: feedback("closed", "success") });
+    const startedAt = performance.now();
+    const refused = await send();
+    expect(performance.now() - startedAt).toBeGreaterThan(4_500);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    await release();
+    expect((await send()).status).toBe(200);
+    expect((await upgrade()).attempt.state).toBe("succeeded");
+  });
+});
