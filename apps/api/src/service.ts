@@ -206,9 +206,15 @@ function metricsPage({ registry }: Metrics, { metrics: { token } }: Config): Met
   };
 }
 
+/**
+ * How many connections may wait to be accepted, up to what the system allows. A fleet that comes back at once opens
+ * thousands; one that finds no room is tried again by its device's system after 1, 3, 7, 15 s and longer.
+ */
+const LISTEN_BACKLOG = 4_096;
+
 /** Resolves with the address that a client on this machine reaches the server by. */
 async function listen(server: Server, { host, port }: Config["http"]): Promise<string> {
-  server.listen({ host, port });
+  server.listen({ host, port, backlog: LISTEN_BACKLOG });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("The server has no address.");
