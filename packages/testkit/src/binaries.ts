@@ -19,6 +19,11 @@ export const hasPostgres: boolean = postgresBinDir !== undefined || Boolean(proc
 /** True when `startPostgres` can work here: PostgreSQL is installed. */
 export const hasPostgresBinaries: boolean = postgresBinDir !== undefined;
 
+/** True when images for swupdate can be made and installed here: swupdate, cpio and openssl are on PATH. */
+export const hasSwupdate: boolean = ["swupdate", "swupdate-ipc", "cpio", "openssl"].every(
+  (name) => onPath(name) !== undefined,
+);
+
 function findPostgres(): string | undefined {
   const found = onPath("initdb");
   if (found !== undefined) return dirname(found);

@@ -1,9 +1,10 @@
-export { hasPostgres, hasPostgresBinaries, hasRedis } from "./binaries.ts";
+export { hasPostgres, hasPostgresBinaries, hasRedis, hasSwupdate } from "./binaries.ts";
 export type { ServerClock } from "./fake-time.ts";
 export { fakeTime, hasFakeTime } from "./fake-time.ts";
 export { freePort } from "./free-port.ts";
 export type { PostgresServer, StartPostgresOptions } from "./postgres-server.ts";
 export { startPostgres } from "./postgres-server.ts";
+export { forget, killWithUs, temporaryDirectory } from "./process-guard.ts";
 export type { RedisCluster, StartRedisClusterOptions } from "./redis-cluster.ts";
 export { startRedisCluster } from "./redis-cluster.ts";
 export type { RedisSentinel, StartRedisSentinelOptions } from "./redis-sentinel.ts";
@@ -17,3 +18,4 @@ export { startTcpProxy } from "./tcp-proxy.ts";
 export { createTestDatabase } from "./test-database.ts";
 export type { TestRedis } from "./test-redis.ts";
 export { createTestRedis, hasTestRedis } from "./test-redis.ts";
+export { until } from "./until.ts";
