@@ -58,10 +58,11 @@ export async function releaseFirmware(
       requireSigned(row, await findProduct(tx, product));
       await tx.update(firmware).set({ state: "released", releasedAt: sql`now()` }).where(eq(firmware.id, row.id));
     }
+    const rolloutId = newPublicId();
     if (started) {
       await tx
         .insert(rollouts)
-        .values({ publicId: newPublicId(), firmwareId: row.id, state: "running", startedAt: sql`now()`, ...offer });
+        .values({ publicId: rolloutId, firmwareId: row.id, state: "running", startedAt: sql`now()`, ...offer });
     }
     await incrementCatalogRevision(tx, row.productId);
     await recordAudit(tx, {
@@ -69,7 +70,7 @@ export async function releaseFirmware(
       action: "firmware.release",
       subjectId: row.publicId,
       before: { state: row.state },
-      after: { state: "released", version: row.version, ...(started ? offer : {}) },
+      after: { state: "released", version: row.version, ...(started ? { rolloutId, ...offer } : {}) },
     });
     return getFirmware(tx, input);
   });
@@ -99,14 +100,14 @@ export async function withdrawFirmware(
       });
     }
     await tx.update(firmware).set({ state: "withdrawn", withdrawnAt: sql`now()` }).where(eq(firmware.id, row.id));
-    const stoppedChannels = await stopRolloutsOf(tx, row.id);
+    const stoppedRollouts = await stopRolloutsOf(tx, row.id);
     await incrementCatalogRevision(tx, row.productId);
     await recordAudit(tx, {
       actor: input.actor,
       action: "firmware.withdraw",
       subjectId: row.publicId,
       before: { state: row.state },
-      after: { state: "withdrawn", version: row.version, stoppedChannels },
+      after: { state: "withdrawn", version: row.version, stoppedRollouts },
     });
     return getFirmware(tx, input);
   });

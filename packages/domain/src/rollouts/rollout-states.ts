@@ -96,9 +96,12 @@ async function requireReleased(tx: Database, { rollout }: LockedRollout): Promis
 
 /**
  * Stops every open rollout of a firmware, in a transaction that holds the product's lock and increments the catalog's
- * revision by itself. Returns their channels.
+ * revision by itself. Returns which they were, the oldest first.
  */
-export async function stopRolloutsOf(tx: Database, firmwareRowId: bigint): Promise<readonly string[]> {
+export async function stopRolloutsOf(
+  tx: Database,
+  firmwareRowId: bigint,
+): Promise<readonly { readonly rolloutId: string; readonly channel: string }[]> {
   const stopped = await tx
     .update(rollouts)
     .set({
@@ -106,10 +109,12 @@ export async function stopRolloutsOf(tx: Database, firmwareRowId: bigint): Promi
       ...{ revision: sql`${rollouts.revision} + 1`, endedAt: sql`now()`, updatedAt: sql`now()` },
     })
     .where(and(eq(rollouts.firmwareId, firmwareRowId), inArray(rollouts.state, OPEN_ROLLOUT_STATES)))
-    .returning({ id: rollouts.id, channel: rollouts.channel });
+    .returning({ id: rollouts.id, rolloutId: rollouts.publicId, channel: rollouts.channel });
   await alignCounters(
     tx,
     stopped.map(({ id }) => id),
   );
-  return stopped.map(({ channel }) => channel);
+  return stopped
+    .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+    .map(({ rolloutId, channel }) => ({ rolloutId, channel }));
 }

@@ -1,5 +1,12 @@
 import { expect, it } from "vitest";
-import { getFirmware, getProduct, listAudit, releaseFirmware, withdrawFirmware } from "../../src/index.ts";
+import {
+  createRollout,
+  getFirmware,
+  getProduct,
+  listAudit,
+  releaseFirmware,
+  withdrawFirmware,
+} from "../../src/index.ts";
 import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { aFirmware, aProduct, aReleasedFirmware, SYSTEM } from "../support/records.ts";
@@ -36,6 +43,28 @@ export const releaseCases = casesOn("releaseFirmware", (database) => {
     expect((await getFirmware(db, { firmwareId })).rollouts).toHaveLength(1);
     const audit = await listAudit(db, { subjectId: firmwareId });
     expect(audit.items.filter(({ action }) => action === "firmware.release")).toHaveLength(1);
+  });
+
+  it("names in the audit log the rollout that it starts, and those that a withdrawal stops", async () => {
+    const { db } = database();
+    const released = await aReleasedFirmware(db, { product: await aProduct(db), version: "1.0.0" });
+    const firmwareId = released.id;
+    const { id: draftId } = await createRollout(db, { actor: SYSTEM, firmwareId, channel: "beta" });
+    const [{ id: rolloutId } = { id: "" }] = released.rollouts;
+    await withdrawFirmware(db, { actor: SYSTEM, firmwareId });
+    const { items } = await listAudit(db, { subjectId: firmwareId });
+    expect(items.slice(0, 2)).toMatchObject([
+      {
+        action: "firmware.withdraw",
+        after: {
+          stoppedRollouts: [
+            { rolloutId, channel: "stable" },
+            { rolloutId: draftId, channel: "beta" },
+          ],
+        },
+      },
+      { action: "firmware.release", after: { rolloutId, channel: "stable" } },
+    ]);
   });
 
   it("offers a released firmware to a further channel", async () => {
