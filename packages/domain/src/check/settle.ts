@@ -6,7 +6,6 @@ import { isNewcomer } from "../decide/candidates.ts";
 import type { Catalog } from "../decide/catalog.ts";
 import { decideUpdate, type EndOfAttempt } from "../decide/decide-update.ts";
 import type { LiveAttempt, RolloutFacts, RolloutPlaces } from "../decide/facts.ts";
-import { deviceTokenInvalid } from "../devices/credentials.ts";
 import { ServiceBusyError } from "../errors.ts";
 import { fixedStatement } from "../fixed-statement.ts";
 import { lockCounters, takePlace } from "../rollouts/places.ts";
@@ -73,7 +72,7 @@ async function settleOnce(
   // A statement of its own: what is read in the same one would be older than the lock, where that had to be waited for.
   await lockDevice(tx, { deviceId });
   const state = await loadDeviceState(tx, deviceId);
-  if (state === undefined) throw deviceTokenInvalid();
+  if (state === undefined) throw deletedMeanwhile();
   const { device, product, history } = state;
   const catalog = await catalogs.getWithin(tx, { productId: product.id, revision: product.catalogRevision });
 
@@ -162,6 +161,11 @@ function withoutPlaces(
     ...places,
     ...unchanged.map(({ id }) => [id, { thresholdReached: false, ...places.get(id), ...none }] as const),
   ]);
+}
+
+/** Whether its token is no longer valid, or a gateway registers it anew, the next check says. */
+function deletedMeanwhile(): ServiceBusyError {
+  return new ServiceBusyError("This device was deleted while it was checked. Ask again.", { retryAfterSeconds: 1 });
 }
 
 /** Rolls a transaction back: the rollout has no place for another attempt. */
