@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { schema } from "@ota/domain";
 import { hasPostgres } from "@ota/testkit";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startApi, type TestApi } from "../support/start-api.ts";
 import { anOfferedDevice, feedback } from "./ddi-client.ts";
@@ -62,5 +62,34 @@ describe.skipIf(!hasPostgres)("while somebody holds the device's row", () => {
     await release();
     expect((await send()).status).toBe(200);
     expect((await upgrade()).attempt.state).toBe("succeeded");
+  });
+
+  test("what only asks is answered 429, which every client takes for later", async () => {
+    const { ddi, serial, actionId } = await anOfferedDevice(api);
+    const id = await actionId("deploymentBase");
+    const release = await hold(serial);
+    const { status, headers } = await ddi("GET", `/deploymentBase/${id}`);
+    await release();
+    expect([status, headers.get("retry-after")]).toEqual([429, "1"]);
+    expect((await ddi("GET", `/deploymentBase/${id}`)).status).toBe(200);
+  });
+});
+
+describe.skipIf(!hasPostgres)("a fault of the service's own", () => {
+  test("is 429 to a final word too, so that it comes again", async () => {
+    const api = await startApi();
+    try {
+      const { ddi, actionId, upgrade } = await anOfferedDevice(api);
+      const id = await actionId("deploymentBase");
+      const send = () => ddi("POST", `/deploymentBase/${id}/feedback`, { json: feedback("closed", "success") });
+      await api.db.execute(sql`alter table attempt_events rename to moved_away`);
+      const { status, body } = await send();
+      expect([status, body.exceptionClass]).toEqual([429, "INTERNAL_ERROR"]);
+      await api.db.execute(sql`alter table moved_away rename to attempt_events`);
+      expect((await send()).status).toBe(200);
+      expect((await upgrade()).attempt.state).toBe("succeeded");
+    } finally {
+      await api.close();
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { hasPostgres } from "@ota/testkit";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { aFirmware, aProduct } from "../support/fleet.ts";
 import { startApi, type TestApi } from "../support/start-api.ts";
 import { aDdiDevice, anOfferedDevice, type DdiCall, type DdiDevice, ddiCaller, feedback } from "./ddi-client.ts";
@@ -207,6 +207,10 @@ describe.skipIf(!hasPostgres)("DDI's statuses", () => {
     const first = await ddi("GET", "");
     const etag = first.headers.get("etag") ?? "";
     expect(etag).toMatch(/^"0[0-9a-f]{32}"$/);
+    await vi.waitFor(async () => expect((await ddi("GET", "")).body.config).not.toEqual(first.body.config), {
+      timeout: 20_000,
+      interval: 200,
+    });
     const again = await ddi("GET", "", { headers: { "if-none-match": etag } });
     expect([again.status, again.headers.get("etag"), again.bytes.length]).toEqual([304, etag, 0]);
     await ddi("PUT", "/configData", sent({ data: { a: "1" } }));
