@@ -76,7 +76,8 @@ export async function explainDevice(
   const running = runningVersion(device, catalog);
   const live = liveAttemptOf(history);
   const liveFirmwareId = live?.record.firmwareId;
-  const candidates = evaluateCandidates({ device, running, history, catalog, places, now, liveFirmwareId });
+  const facts = { device, running, history, catalog, places, now, liveFirmwareId };
+  const candidates = evaluateCandidates(catalog.offers, facts);
   const decision = decideUpdate({ device, history, catalog, places, now });
   const { channel, hardwareRevision, blocked, reportedVersion, confirmedVersion } = device;
   const nameOf = (id: bigint) => ({

@@ -1,7 +1,7 @@
 import type { NoneReason } from "../vocabulary.ts";
 import { type AttemptLimits, attemptRefusal } from "./attempt-limits.ts";
 import { bucketOf } from "./bucket.ts";
-import type { Catalog, CatalogFirmware, CatalogOffer } from "./catalog.ts";
+import { type Catalog, type CatalogFirmware, type CatalogOffer, isOpen } from "./catalog.ts";
 import type { DeviceFacts, DeviceHistory, RolloutFacts, RolloutPlaces, UpgradeRecord } from "./facts.ts";
 import { type Opening, windowAt } from "./window.ts";
 
@@ -46,9 +46,9 @@ export interface CandidateInput {
   readonly liveFirmwareId: bigint | undefined;
 }
 
-/** Every offer of the catalog with what it means for the device, best first. */
-export function evaluateCandidates(input: CandidateInput): readonly Candidate[] {
-  return input.catalog.offers.map((offer) => evaluate(offer, input));
+/** Offers of the catalog, in their order, with what each means for the device. */
+export function evaluateCandidates(offers: readonly CatalogOffer[], input: CandidateInput): readonly Candidate[] {
+  return offers.map((offer) => evaluate(offer, input));
 }
 
 function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
@@ -115,11 +115,6 @@ function limitsOf({ maxAttempts, backoffSeconds }: RolloutFacts, catalog: Catalo
     maxAttempts: maxAttempts ?? catalog.maxAttempts,
     backoffSeconds: backoffSeconds ?? catalog.backoffSeconds,
   };
-}
-
-/** Whether the rollout can still offer anything: a paused one can again. */
-function isOpen({ rollout, firmware }: CatalogOffer): boolean {
-  return firmware.state === "released" && (rollout.state === "running" || rollout.state === "paused");
 }
 
 /** Why this device may not run this firmware under that rollout, whatever the time, in the order of precedence. */

@@ -18,6 +18,11 @@ export interface Catalog {
   readonly backoffSeconds: number;
   /** What rollouts offer, best first: by priority, then the newest firmware, then the newest rollout. */
   readonly offers: readonly CatalogOffer[];
+  /**
+   * Those of them that can offer anything, now or again: a check looks at these alone, so that it costs the same however
+   * many rollouts are over.
+   */
+  readonly openOffers: readonly CatalogOffer[];
   /** Released firmware, newest first. */
   readonly released: readonly CatalogFirmware[];
   readonly firmwareById: ReadonlyMap<bigint, CatalogFirmware>;
@@ -73,12 +78,13 @@ export function createCatalog(facts: CatalogFacts): Catalog {
       return offered === undefined ? [] : [offerOf(rollout, offered)];
     })
     .sort(byRank);
+  const openOffers = offers.filter(isOpen);
   const released = firmware.filter(({ state }) => state === "released");
   const positionOf = remembered((text) => {
     const version = parseVersion(versionScheme, text);
     return version === undefined ? undefined : positionIn(versions, version);
   });
-  return { ...product, offers, released, firmwareById, positionOf };
+  return { ...product, offers, openOffers, released, firmwareById, positionOf };
 }
 
 function offerOf(rollout: RolloutFacts, firmware: CatalogFirmware): CatalogOffer {
@@ -86,6 +92,11 @@ function offerOf(rollout: RolloutFacts, firmware: CatalogFirmware): CatalogOffer
   const condition = attributeFilter === null ? undefined : readAttributeFilter(attributeFilter);
   const window = days === null || fromMinute === null || toMinute === null ? undefined : { days, fromMinute, toMinute };
   return { rollout, condition, window, firmware };
+}
+
+/** Whether the rollout can still offer anything: a paused one can again. */
+export function isOpen({ rollout, firmware }: CatalogOffer): boolean {
+  return firmware.state === "released" && (rollout.state === "running" || rollout.state === "paused");
 }
 
 function byRank(a: CatalogOffer, b: CatalogOffer): number {

@@ -59,7 +59,8 @@ export function decideUpdate({ device, history, catalog, places, now }: DecideIn
 
   const running = runningVersion(device, catalog);
   const liveFirmwareId = live?.record.firmwareId;
-  const candidates = evaluateCandidates({ device, running, history, catalog, places, now, liveFirmwareId });
+  const input = { device, running, history, catalog, places, now, liveFirmwareId };
+  const candidates = evaluateCandidates(catalog.openOffers, input);
   const opening = nextOpening(candidates);
   const [best, ...others] = candidates.filter(({ refusal }) => refusal === undefined);
   if (live === undefined) return offerOrNone();

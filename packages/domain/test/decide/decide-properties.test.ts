@@ -126,6 +126,25 @@ describe("decideUpdate, in any situation", () => {
     );
   });
 
+  it("looks at no rollout that is over, and would decide the same if it did", () => {
+    let over = 0;
+    fc.assert(
+      fc.property(situation, (given) => {
+        const { catalog, ...facts } = factsOfCase(given);
+        const { offers, openOffers } = catalog;
+        over += offers.length - openOffers.length;
+        expect(openOffers.filter(({ rollout }) => rollout.state === "finished" || rollout.state === "stopped")).toEqual(
+          [],
+        );
+        expect(decideUpdate({ ...facts, catalog })).toEqual(
+          decideUpdate({ ...facts, catalog: { ...catalog, openOffers: offers } }),
+        );
+      }),
+      RUNS,
+    );
+    expect(over).toBeGreaterThan(100);
+  });
+
   it("never offers a downgrade that the rollout does not allow", () => {
     let offers = 0;
     fc.assert(
