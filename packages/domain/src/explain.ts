@@ -6,6 +6,7 @@ import { evaluateCandidates, runningVersion } from "./decide/candidates.ts";
 import { decideUpdate } from "./decide/decide-update.ts";
 import { liveAttemptOf } from "./decide/live-attempt.ts";
 import { OtaError } from "./errors.ts";
+import { adviceOn } from "./explain-advice.ts";
 import { isPublicId } from "./public-id.ts";
 import type { DeviceAttributes } from "./schema/devices.ts";
 import { devices } from "./schema/index.ts";
@@ -32,6 +33,8 @@ export interface Explanation {
   readonly decision:
     | { readonly decision: "update"; readonly firmwareId: string; readonly version: string }
     | { readonly decision: "none"; readonly reason: NoneReason };
+  /** What an operator can do about a decision of none, in a sentence; `undefined` with an update. */
+  readonly advice: string | undefined;
   /** The open attempt. */
   readonly live: { readonly attemptId: number; readonly state: LiveAttemptState; readonly version: string } | undefined;
   /** Every rollout that is no draft, best first. */
@@ -80,6 +83,10 @@ export async function explainDevice(
   const candidates = evaluateCandidates(catalog.offers, facts);
   const decision = decideUpdate({ device, history, catalog, places, now });
   const { channel, hardwareRevision, blocked, reportedVersion, confirmedVersion } = device;
+  const lacksStep = candidates.some(
+    ({ rollout, refusal }) =>
+      catalog.openOffers.some((offer) => offer.rollout.id === rollout.id) && refusal === "NO_FIRMWARE",
+  );
   const nameOf = (id: bigint) => ({
     firmwareId: catalog.firmwareById.get(id)?.publicId ?? "",
     version: catalog.firmwareById.get(id)?.version ?? "",
@@ -101,6 +108,10 @@ export async function explainDevice(
               decision.outcome === "offer" ? decision.candidates[0].firmware.id : decision.live.record.firmwareId,
             ),
           },
+    advice:
+      decision.outcome === "none"
+        ? await adviceOn(db, decision.reason, { productId: product.id, lacksStep })
+        : undefined,
     live:
       live === undefined
         ? undefined

@@ -1,7 +1,17 @@
-import { explainDevice, type UpdateAnswer } from "@ota/domain";
+import {
+  createRollout,
+  explainDevice,
+  registerFirmware,
+  releaseFirmware,
+  takeRolloutStep,
+  type UpdateAnswer,
+  updateDevice,
+} from "@ota/domain";
 import { expect, it } from "vitest";
 import { describeOnDatabases } from "./support/databases.ts";
-import { createFleet, startChecks } from "./support/fleet.ts";
+import { artifactOf, createFleet, startChecks } from "./support/fleet.ts";
+
+const actor = { kind: "system" } as const;
 
 describeOnDatabases("explainDevice", (database) => {
   it("lists every candidate, best first, with the reason why it is not offered, and what a check would answer", async () => {
@@ -38,6 +48,45 @@ describeOnDatabases("explainDevice", (database) => {
     await startChecks(db).checkForUpdate({ tokenHash: device.tokenHash, reported: { version: "1.0.0" } });
     const { candidates } = await explainDevice(db, { deviceId: device.id });
     expect(candidates).toMatchObject([{ target: { firmwareId: target.id }, offers: { firmwareId: step.id } }]);
+  });
+
+  it("says what an operator has to do next, from a product without firmware to an update", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const { id: deviceId, tokenHash } = await fleet.device();
+    const advice = async () => (await explainDevice(db, { deviceId })).advice;
+    expect(await advice()).toMatch(/has no firmware: upload/);
+    const artifact = artifactOf("2.0.0");
+    const { id: firmwareId } = await registerFirmware(db, {
+      actor,
+      product: fleet.product,
+      version: "2.0.0",
+      artifact,
+    });
+    expect(await advice()).toMatch(/is a draft: release it/);
+    await releaseFirmware(db, { actor, firmwareId });
+    expect(await advice()).toMatch(/is released, but no open rollout/);
+    const { id: rolloutId } = await createRollout(db, { actor, firmwareId, channel: "beta" });
+    expect(await advice()).toMatch(/rollout of a released firmware is a draft: start it/);
+    await takeRolloutStep(db, { actor, rolloutId, step: "start" });
+    expect(await advice()).toMatch(/Compare the device's channel/);
+    await updateDevice(db, { actor, deviceId, channel: "beta" });
+    expect(await advice()).toBeUndefined();
+    await startChecks(db).checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
+    expect(await advice()).toMatch(/^Nothing: it runs/);
+    await takeRolloutStep(db, { actor, rolloutId, step: "stop" });
+    expect(await advice()).toMatch(/is released, but no open rollout/);
+  });
+
+  it("tells a missing step apart from a missing rollout", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    await fleet.release("2.0.0", { requiresVersion: "1.5.0" });
+    const { id: deviceId, tokenHash } = await fleet.device();
+    await startChecks(db).checkForUpdate({ tokenHash, reported: { version: "1.0.0" } });
+    const { decision, advice } = await explainDevice(db, { deviceId });
+    expect(decision).toEqual({ decision: "none", reason: "NO_FIRMWARE" });
+    expect(advice).toMatch(/release that step/);
   });
 
   it("gives no reason against an open attempt, although it is the last one allowed", async () => {

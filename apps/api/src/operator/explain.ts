@@ -34,6 +34,10 @@ const explanationSchema = z
       z.object({ decision: z.literal("update"), ...firmwareRefSchema.shape }),
       z.object({ decision: z.literal("none"), reason: z.enum(NONE_REASONS) }),
     ]),
+    advice: z
+      .string()
+      .nullable()
+      .meta({ description: "What an operator can do about a decision of none, for people to read; null: an update." }),
     live: z
       .object({ attemptId: attemptIdSchema, state: z.enum(LIVE_ATTEMPT_STATES), version: z.string() })
       .nullable()
@@ -80,7 +84,13 @@ export const explainRoute: RouteDefinition = defineRoute({
   },
 });
 
-function explanationView({ device, decision, live, candidates }: Explanation): z.input<typeof explanationSchema> {
+function explanationView({
+  device,
+  decision,
+  advice,
+  live,
+  candidates,
+}: Explanation): z.input<typeof explanationSchema> {
   const { runs } = device;
   return {
     device: {
@@ -90,6 +100,7 @@ function explanationView({ device, decision, live, candidates }: Explanation): z
       runs: typeof runs === "string" ? { known: runs } : { known: "version", ...runs },
     },
     decision,
+    advice: advice ?? null,
     live: live ?? null,
     candidates: candidates.map((candidate) => ({
       ...{ ...candidate, reason: candidate.reason ?? null, opensAt: candidate.opensAt?.toISOString() ?? null },

@@ -208,6 +208,7 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
     const { body } = await api.operator("GET", `/v1/devices/${device.id}/explanation`);
     expect(body.decision).toEqual({ decision: "update", firmwareId: fresh.id, version: "2.0.0" });
     expect(body.device.runs).toEqual({ known: "version", version: "1.5.0" });
+    expect(body.advice).toBeNull();
     expect(body.live).toMatchObject({ state: "offered", version: "2.0.0" });
     const reasons = body.candidates.map((candidate: { target: { firmwareId: string }; reason: string | null }) => [
       candidate.target.firmwareId,

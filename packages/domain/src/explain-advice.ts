@@ -1,0 +1,51 @@
+import { and, eq, ne } from "drizzle-orm";
+import type { Database } from "./database.ts";
+import { firmware, rollouts } from "./schema/index.ts";
+import type { NoneReason } from "./vocabulary.ts";
+
+/** What an operator can do about a check that comes to none. One statement for `NO_FIRMWARE`, else none. */
+export async function adviceOn(
+  db: Database,
+  reason: NoneReason,
+  input: {
+    readonly productId: bigint;
+    /** Whether an open rollout leads nowhere for this device, as the version is missing that its firmware requires. */
+    readonly lacksStep: boolean;
+  },
+): Promise<string> {
+  if (reason !== "NO_FIRMWARE") return ADVICE[reason];
+  if (input.lacksStep) {
+    return "The offered firmware requires a version that no released firmware brings the device to: release that step. It needs no rollout.";
+  }
+  const found = await db
+    .selectDistinct({ firmware: firmware.state, rollout: rollouts.state })
+    .from(firmware)
+    .leftJoin(rollouts, and(eq(rollouts.firmwareId, firmware.id), eq(rollouts.state, "draft")))
+    .where(and(eq(firmware.productId, input.productId), ne(firmware.state, "withdrawn")));
+  const released = found.filter((one) => one.firmware === "released");
+  if (released.some(({ rollout }) => rollout !== null)) return "A rollout of a released firmware is a draft: start it.";
+  if (released.length > 0) {
+    return "Firmware is released, but no open rollout offers any: make a rollout of it and start that.";
+  }
+  return found.length > 0
+    ? 'The product\'s firmware is a draft: release it, with "startRollout": true or a rollout of its own.'
+    : "The product has no firmware: upload one, release it, and start a rollout of it.";
+}
+
+const ADVICE: Readonly<Record<Exclude<NoneReason, "NO_FIRMWARE">, string>> = {
+  DEVICE_BLOCKED: "The device is blocked: blockedReason says why. Unblock it to have it served.",
+  UP_TO_DATE: "Nothing: it runs what it would be offered. For anything else start a rollout of that firmware.",
+  HARDWARE_MISMATCH:
+    "Compare the device's hardwareRevision with the hardwareRevisions of the firmware and of its rollout. A device tells its own with its checks.",
+  UNKNOWN_VERSION:
+    "What the device says that it runs is no version of the product's scheme: see reportedVersion, and mend what the device sends.",
+  DOWNGRADE_REFUSED:
+    "The offered firmware is older than what the device runs: only a rollout with allowDowngrade offers it.",
+  NOT_IN_ROLLOUT:
+    "Compare the device's channel, groups and attributes with the rollout's; raise its percentage, or put the device on its allow-list.",
+  ROLLOUT_PAUSED: "Resume the rollout; its pausedBy says whether a threshold has paused it.",
+  WINDOW_CLOSED: "Wait until opensAt, or change the rollout's window.",
+  CAP_REACHED: "The rollout's places are taken: wait until one is free, or raise maxConcurrent or maxTotal.",
+  ATTEMPTS_EXHAUSTED: "Look into the upgrade's history for what fails, mend it, and reset the upgrade.",
+  BACKOFF: "Wait until opensAt, or reset the upgrade.",
+};
