@@ -6,6 +6,7 @@ import {
   hashToken,
   listDevices,
   recordAttributes,
+  registerDevices,
 } from "@ota/domain";
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -104,6 +105,18 @@ describe.skipIf(!hasPostgres)("the statements about devices, among many of them"
       await checks.close();
     });
     expect(plans.length).toBeGreaterThan(10);
+    expect(plans.filter((plan) => GROWING.test(plan))).toEqual([]);
+  });
+
+  it("a list of which some are there already reads indexes", async () => {
+    const lines = ["filler-1", "filler-49999", "brand-new"].map((serial, line) => {
+      return { line, device: { serial, attributes: { listed: true } } };
+    });
+    const plans = await plansOf((db) =>
+      registerDevices(db, { actor: SYSTEM, product: fleet.product, lines, existing: "update" }),
+    );
+    // The list's insert; its lock, its look and its update; the audit log's are inserts.
+    expect(plans.filter((plan) => plan.includes("devices")).length).toBeGreaterThan(3);
     expect(plans.filter((plan) => GROWING.test(plan))).toEqual([]);
   });
 });
