@@ -112,7 +112,7 @@ async function copy(source: Readable, response: ServerResponse): Promise<"comple
 }
 
 /** If-None-Match compares weakly (RFC 9110 §13.1.2): a `W/` that a proxy has added does not count. */
-function matchesAny(header: string | undefined, etag: string): boolean {
+export function matchesAny(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   if (header.trim() === "*") return true;
   return header.split(",").some((candidate) => candidate.trim().replace(/^W\//, "") === etag);

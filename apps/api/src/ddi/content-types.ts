@@ -5,6 +5,7 @@ import { DdiRefusal } from "./refusals.ts";
 
 const HAL = "application/hal+json";
 const JSON_TYPE = "application/json";
+const CBOR = "application/cbor";
 
 /** What a media range of `Accept` is answered with. Both types carry the same body. */
 const ANSWERED: Readonly<Record<string, string>> = {
@@ -34,14 +35,15 @@ export function answeredType({ headers: { accept } }: IncomingMessage): string {
 }
 
 /**
- * Refuses a body that says it is no JSON. One that does not say what it is, is taken at its word.
+ * Refuses a body that says it is no JSON; with `leniently` only one that says it is CBOR, which no second reading makes JSON.
+ * A body that does not say what it is, is read.
  *
  * @throws {HttpProblem} `MEDIA_TYPE_UNSUPPORTED`
  */
-export function requireJsonType(request: IncomingMessage): void {
+export function requireJsonType(request: IncomingMessage, { leniently }: { readonly leniently: boolean }): void {
   checkEncoding(request);
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
-  if (type === undefined || type === JSON_TYPE || type === HAL) return;
+  if (type === undefined || type === JSON_TYPE || type === HAL || (leniently && type !== CBOR)) return;
   throw new HttpProblem("MEDIA_TYPE_UNSUPPORTED", {
     detail: `Send the body as ${JSON_TYPE}.`,
     headers: { Accept: JSON_TYPE },

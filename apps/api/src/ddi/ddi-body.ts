@@ -5,15 +5,18 @@ import { requireJsonType } from "./content-types.ts";
 import type { DdiRequest } from "./route.ts";
 
 /** Clients send whole logs: what is kept of them is cut, but they are never refused for their length. */
-const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 /**
- * Reads a body as text, also where it is not quite UTF-8.
+ * Reads a body as text, also where it is not quite UTF-8; with `leniently` also where its type is not quite JSON's.
  *
  * @throws {HttpProblem} `MEDIA_TYPE_UNSUPPORTED`; when it is far too large, late or cut off.
  */
-export async function readText({ exchange: { request }, bodyTimeoutMs: timeoutMs }: DdiRequest): Promise<string> {
-  requireJsonType(request);
+export async function readText(
+  { exchange: { request }, bodyTimeoutMs: timeoutMs }: DdiRequest,
+  { leniently = false }: { readonly leniently?: boolean } = {},
+): Promise<string> {
+  requireJsonType(request, { leniently });
   return new TextDecoder().decode(await readWhole(request, { maxBytes: MAX_BODY_BYTES, timeoutMs }));
 }
 

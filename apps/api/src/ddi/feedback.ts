@@ -38,7 +38,7 @@ async function takeFeedback(
   },
 ): Promise<DdiAnswer> {
   const { services, credentials, exchange } = request;
-  const feedback = readFeedback(await readText(request));
+  const feedback = readFeedback(await readText(request, { leniently: true }));
   if (feedback === undefined) {
     return refuseBody(request, "Feedback needs a known status.execution and status.result.finished.");
   }

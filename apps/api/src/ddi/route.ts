@@ -9,7 +9,7 @@ export interface DdiRoute extends ServedRoute {
   readonly method: "GET" | "PUT" | "POST";
   /** Below `/{tenant}/controller/v1/{controllerId}`. */
   readonly resource: string;
-  /** Whether it answers whatever `Accept` says, since it answers no JSON. @default false */
+  /** Whether a `GET` is answered whatever `Accept` says, since it answers no JSON. @default false */
   readonly anyType?: boolean;
   readonly handle: DdiHandler;
   /** What is answered to a request that is turned away for load; `undefined`: it is refused. @default refused */

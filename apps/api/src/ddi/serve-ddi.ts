@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { matchesAny } from "../artifacts/send-artifact.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpProblem } from "../http/problems.ts";
 import { type FlatHeaders, sendJson } from "../http/send.ts";
@@ -39,7 +40,8 @@ export function ddiServer(options: ServeOptions & { readonly credentialsOf: DdiC
     const { request } = exchange;
     exchange.serving(route);
     try {
-      const type = route.anyType ? "" : answeredType(request);
+      // What a device tells is answered without a body: refused for a type, it would be lost for nothing.
+      const type = route.anyType || route.method !== "GET" ? "" : answeredType(request);
       const credentials = credentialsOf(request, controllerId);
       if (credentials === undefined) {
         throw new HttpProblem("CREDENTIALS_MISSING", { detail: "Send a TargetToken or a GatewayToken." });
@@ -115,12 +117,8 @@ async function send(
     return;
   }
   const { status, body, tagged = body } = answer;
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    sendJson(exchange, { status, body, type, baseHeaders });
-    return;
-  }
   const etag = `"0${hash("md5", JSON.stringify(tagged))}"`;
   const headers = { ETag: etag };
-  if (request.headers["if-none-match"] === etag) sendJson(exchange, { status: 304, headers, baseHeaders });
+  if (matchesAny(request.headers["if-none-match"], etag)) sendJson(exchange, { status: 304, headers, baseHeaders });
   else sendJson(exchange, { status, body, type, headers, baseHeaders });
 }

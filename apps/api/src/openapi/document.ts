@@ -69,6 +69,8 @@ A device asks whether there is firmware for it; the service answers with exactly
 
 Errors are problem details (RFC 9457) with a stable \`code\`. Lists are pages: follow \`nextCursor\`. Times are ISO 8601 in UTC.
 A \`503\` with \`SERVICE_BUSY\` and a \`429\` with \`RATE_LIMITED\` carry \`Retry-After\`; nothing was changed. Reports are never answered so for load.
+
+Devices that speak hawkBit's Direct Device Integration API (DDI v1) are served below \`/DEFAULT/controller/v1/{controllerId}\`. Its resources are not in this document: their shapes, errors and credentials are hawkBit's, not this service's, and its clients come with them.
 `.trim();
 
 const SECURITY_SCHEMES = {

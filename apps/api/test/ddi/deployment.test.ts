@@ -5,12 +5,13 @@ import { aFirmware, aProduct } from "../support/fleet.ts";
 import { startApi, type TestApi } from "../support/start-api.ts";
 import { aDdiDevice, anOfferedDevice, feedback } from "./ddi-client.ts";
 
-describe.skipIf(!hasPostgres)("a deployment over DDI", () => {
+describe.each(["postgres", "embedded"] as const)("a deployment over DDI on %s", { skip: !hasPostgres }, (database) => {
   let api: TestApi;
 
   beforeAll(async () => {
-    api = await startApi();
-  });
+    // A new embedded database takes some seconds of computing, on a busy machine many.
+    api = await startApi({ database });
+  }, 120_000);
   afterAll(() => api.close());
 
   test("leads a device from its poll to an upgrade that has succeeded", async () => {

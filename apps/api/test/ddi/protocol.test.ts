@@ -78,7 +78,9 @@ const ROWS: Readonly<Record<Situation, readonly Row[]>> = {
     [400, "POST", DEPLOYMENT, { text: "{" }],
     [400, "POST", DEPLOYMENT, fed("exploded", "none")],
     [400, "POST", DEPLOYMENT, sent({ status: { execution: "closed" } })],
-    [415, "POST", DEPLOYMENT, typed("text/plain")],
+    [415, "POST", DEPLOYMENT, typed("application/cbor")],
+    [400, "POST", DEPLOYMENT, typed("text/plain")],
+    [200, "POST", DEPLOYMENT, { ...fed("proceeding"), headers: { "content-type": "text/plain", accept: "text/html" } }],
     [405, "GET", DEPLOYMENT],
     ...(["proceeding", "scheduled", "resumed", "rejected", "download", "downloaded"] as const).map(
       (execution) => [200, "POST", DEPLOYMENT, fed(execution)] as const,

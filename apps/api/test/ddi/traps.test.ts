@@ -89,6 +89,17 @@ describe.skipIf(!hasPostgres)("traps of DDI clients", () => {
     expect((await upgrade()).attempt.state).toBe("cancelled");
   });
 
+  test("a client that has finished before it hears of a cancellation has succeeded", async () => {
+    const { ddi, actionId, upgrade } = await anOfferedDevice(api);
+    const id = await actionId("deploymentBase");
+    await ddi("GET", `/deploymentBase/${id}`);
+    await api.operator("POST", `/v1/upgrades/${(await upgrade()).id}/cancel`);
+    expect(await actionId("cancelAction")).toBe(id);
+    const json = feedback("closed", "success");
+    expect((await ddi("POST", `/deploymentBase/${id}/feedback`, { json })).status).toBe(200);
+    expect((await upgrade()).attempt.state).toBe("succeeded");
+  });
+
   test("a client that refuses a cancellation goes on, and its success counts", async () => {
     const { ddi, actionId, upgrade } = await anOfferedDevice(api);
     const id = await actionId("deploymentBase");
