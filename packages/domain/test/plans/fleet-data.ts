@@ -47,9 +47,24 @@ export async function fillFleet(
     await client.unsafe(newerColumnsSql());
     progress("analysing");
     await Promise.all(ANALYSED.map((table) => client.unsafe(`vacuum (analyze) ${table}`)));
+    await untilIndexesAreUsed(client);
     return times;
   } finally {
     await client.end();
+  }
+}
+
+/**
+ * PostgreSQL does not use an index that was made over rows with older versions until no transaction of the whole server,
+ * other tests' among them, is as old as the index.
+ */
+async function untilIndexesAreUsed(client: postgres.Sql): Promise<void> {
+  for (;;) {
+    const [row] = await client<{ waiting: number }[]>`
+      select count(*)::int as waiting from pg_index
+      where indcheckxmin and xmin::text::bigint >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint`;
+    if (row?.waiting === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
