@@ -2,6 +2,7 @@ import { createTestDatabase, hasPostgres, hasSwupdate, until } from "@ota/testki
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../service/operator-client.ts";
 import { type ListeningService, startServiceProcess, TEST_OPERATOR_KEY } from "../service/service-process.ts";
+import { runScriptOfPage } from "./operators-page.ts";
 import { type RecordingProxy, startRecordingProxy } from "./recording-proxy.ts";
 import { type ImageOptions, makeImageKeys, SwupdateDevice } from "./swupdate.ts";
 
@@ -23,8 +24,8 @@ describe.skipIf(!(hasPostgres && hasSwupdate))("Debian's swupdate", { timeout: 1
   async function aDevice(name: string, { token, ...image }: Partial<ImageOptions> & { token?: "gateway" } = {}) {
     const { url } = service;
     const api = (method: string, path: string, json?: unknown) => call(url, path, { method, json });
-    await api("POST", "/v1/products", { name, confirmBy: "report" });
-    await api("PATCH", `/v1/products/${name}`, { hardwareAttribute: "board" });
+    const operator = { OTA_URL: url, OTA_OPERATOR_KEY: TEST_OPERATOR_KEY, PRODUCT: name };
+    await runScriptOfPage("product.sh", { cwd: keysFrom, env: operator });
     const made =
       token === "gateway"
         ? await api("POST", `/v1/products/${name}/gateway-tokens`, { name: "line" })
@@ -32,7 +33,7 @@ describe.skipIf(!(hasPostgres && hasSwupdate))("Debian's swupdate", { timeout: 1
     expect(made.status).toBe(201);
     const proxy = await startRecordingProxy(url);
     const device = new SwupdateDevice({
-      ...{ OTA_URL: proxy.url, OTA_OPERATOR_KEY: TEST_OPERATOR_KEY, PRODUCT: name, SERIAL: `${name}-1` },
+      ...{ ...operator, OTA_URL: proxy.url, SERIAL: `${name}-1` },
       [token === "gateway" ? "GATEWAY" : "TOKEN"]: made.body.token,
     });
     const sha256 = await device.publish({ version: "2.0.0", ...image }, { keysFrom });

@@ -5,7 +5,7 @@ import { access, copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { forget, killWithUs, temporaryDirectory } from "@ota/testkit";
-import { fileOfPage } from "./operators-page.ts";
+import { fileOfPage, runScriptOfPage } from "./operators-page.ts";
 
 const run = promisify(execFile);
 
@@ -56,15 +56,10 @@ export class SwupdateDevice {
     await writeFile(join(this.folder, "swupdate.cfg"), fileOfPage("swupdate.cfg"));
     for (const file of KEY_FILES) await copyFile(join(keysFrom, file), join(this.folder, file));
     const env = { VERSION: image.version };
-    await this.runScript("make-image.sh", env);
+    await this.#runScript("make-image.sh", env);
     if (image.isSpoilt) await spoil(join(this.folder, "image.swu"), payload);
-    await this.runScript("publish.sh", env);
+    await this.#runScript("publish.sh", env);
     return sha256(payload);
-  }
-
-  /** Runs a script of the page to its end. */
-  async runScript(name: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-    await run("bash", ["-c", fileOfPage(name)], { cwd: this.folder, env: { ...this.#env, ...env } });
   }
 
   /** Starts swupdate by a script of the page. */
@@ -111,6 +106,10 @@ export class SwupdateDevice {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await rm(this.folder, { recursive: true, force: true });
+  }
+
+  #runScript(name: string, env: Readonly<Record<string, string>>): Promise<void> {
+    return runScriptOfPage(name, { cwd: this.folder, env: { ...this.#env, ...env } });
   }
 }
 
