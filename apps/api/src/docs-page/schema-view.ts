@@ -150,7 +150,9 @@ function limits(schema: JsonSchema): Html | undefined {
     minLength === undefined && maxLength === undefined ? undefined : `${span(minLength, maxLength)} characters`,
     pattern === undefined ? undefined : html`matches <code>${pattern}</code>`,
     standard === undefined ? undefined : html`default <code>${JSON.stringify(standard)}</code>`,
-    example === undefined ? undefined : html`for example <code>${String(example)}</code>`,
+    example === undefined
+      ? undefined
+      : html`for example <code>${typeof example === "object" ? JSON.stringify(example) : String(example)}</code>`,
   ].filter((word) => word !== undefined);
   if (words.length === 0) return undefined;
   return html`<small>${words.map((word, index) => [index === 0 ? "" : " · ", word])}</small>`;

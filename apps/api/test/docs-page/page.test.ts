@@ -37,6 +37,11 @@ describe("docsPage", () => {
     for (const [, target] of page.matchAll(/href="#([^"]*)"/g)) expect(ids).toContain(target);
   });
 
+  test("shows examples as JSON where they are objects or lists", () => {
+    expect(page).toContain("for example <code>{&quot;");
+    expect(page).not.toContain("[object Object]");
+  });
+
   test("markup in a description stays text", () => {
     const hostile = structuredClone(document);
     hostile.info.title = `<script>alert("x")</script>`;
