@@ -15,7 +15,10 @@ import { startTracing, type Tracing } from "./tracing/tracing.ts";
 export async function runService(config: Config, logger: Logger): Promise<number> {
   const ending = endingSignals(logger);
   for (const name of config.unknownVariables)
-    logger.warn({ name }, "this environment variable is not known to the service");
+    logger.warn(
+      { name },
+      "this environment variable is not known to the service and has no effect: docs/configuration.md has all",
+    );
 
   const tracing = config.tracing.enabled ? await startTracing({ ...config.tracing, logger }) : undefined;
   const folder = config.database.kind === "embedded" ? await openDataFolder(config.dataDirectory) : undefined;

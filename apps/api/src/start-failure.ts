@@ -10,9 +10,9 @@ import { TracingUnavailableError } from "./tracing/tracing.ts";
 export function startFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (EXPLAINED.some((kind) => error instanceof kind)) return error.message;
-  const { code } = error as NodeJS.ErrnoException;
+  const { code, port } = error as NodeJS.ErrnoException & { readonly port?: number };
   if (code === "EADDRINUSE")
-    return "The port is in use already. Choose another one with PORT, or end what listens there.";
+    return `Port ${port} is in use already. Choose another one with PORT, or end what listens there.`;
   if (code === "EADDRNOTAVAIL" || code === "EACCES")
     return `${error.message}. Check HOST, PORT, and who may write the folders.`;
   if (databaseFault(error) === "unavailable") {

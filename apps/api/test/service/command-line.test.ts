@@ -69,7 +69,7 @@ describe.skipIf(!hasPostgres)("the command line on PostgreSQL", { timeout: 120_0
       const { code, stderr } = await runMain({ env });
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: expect.stringMatching(/^The port is in use already.*PORT.*\n$/),
+        stderr: `Port ${port} is in use already. Choose another one with PORT, or end what listens there.\n`,
       });
     } finally {
       occupant.close();

@@ -98,7 +98,10 @@ export async function registerByGateway(
 }
 
 export function deviceTokenInvalid(): OtaError {
-  return new OtaError("DEVICE_TOKEN_INVALID", "The device token is not valid.");
+  return new OtaError(
+    "DEVICE_TOKEN_INVALID",
+    "The device token is unknown or revoked. Devices send the token that their registration gave, not an operator key.",
+  );
 }
 
 function gatewayTokenInvalid(): OtaError {

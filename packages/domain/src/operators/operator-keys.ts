@@ -125,7 +125,8 @@ export async function authenticateOperator(db: Database, input: { readonly key: 
     .select({ keyId: operatorKeys.publicId, name: operatorKeys.name })
     .from(operatorKeys)
     .where(and(eq(operatorKeys.keyHash, hashToken(input.key)), isNull(operatorKeys.revokedAt)));
-  if (row === undefined) throw new OtaError("OPERATOR_KEY_INVALID", "The operator key is unknown or revoked.");
+  if (row === undefined)
+    throw new OtaError("OPERATOR_KEY_INVALID", "The operator key is unknown or revoked. A device's token is none.");
   return { kind: "operator", ...row };
 }
 
