@@ -23,7 +23,7 @@ describe("greeting", () => {
 
   test("the lines to try are printed while nothing is published, with the folder's name quoted for the shell", () => {
     const text = greet({ created: false, terminal: true, empty: true });
-    expect(text).toContain(`KEY=$(cat '/data/it'\\''s here/operator-key')`);
+    expect(text).toContain(`OTA_OPERATOR_KEY=$(cat '/data/it'\\''s here/operator-key')`);
     expect(greet({ created: false, terminal: true, empty: false })).not.toContain("Try it");
   });
 });
