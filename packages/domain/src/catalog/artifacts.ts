@@ -5,7 +5,7 @@ import { OtaError } from "../errors.ts";
 import { invalidField, requireInteger, requirePattern, requireText } from "../fields.ts";
 import { isPublicId } from "../public-id.ts";
 import { devices, firmware, upgradeAttempts, upgrades } from "../schema/index.ts";
-import type { AttemptState } from "../vocabulary.ts";
+import type { AttemptState, FirmwareState } from "../vocabulary.ts";
 
 /** The facts of an immutable file, as they were measured while it was received. */
 export interface ArtifactFacts {
@@ -81,13 +81,16 @@ export async function findArtifactForDevice(
   const { blocked, upgradeId, firmware: found } = row;
   if (found === null || upgradeId === null || blocked) throw notFound();
   const attemptState = row.newest?.firmwareId === found.id ? row.newest.state : undefined;
-  if (found.state === "withdrawn") {
-    if (attemptState !== undefined && isPastDownload(attemptState)) return toArtifact(found);
-    throw withdrawn();
-  }
+  if (isGiven(found.state, attemptState)) return toArtifact(found);
+  throw found.state === "withdrawn" ? withdrawn() : notFound();
+}
+
+/** Whether a device gets a firmware's file, by the state of its newest attempt where that is for this firmware. */
+export function isGiven(firmware: FirmwareState, newest: AttemptState | undefined): boolean {
+  if (newest === undefined) return false;
+  if (firmware === "withdrawn") return isPastDownload(newest);
   // One that failed or ran out of time may go on with its download: the device will be offered the same again.
-  if (attemptState === undefined || attemptState === "cancelled" || attemptState === "superseded") throw notFound();
-  return toArtifact(found);
+  return newest !== "cancelled" && newest !== "superseded";
 }
 
 /** Whether a device in this state has the whole file: it may finish even if the firmware is withdrawn. */

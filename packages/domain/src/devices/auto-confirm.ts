@@ -1,4 +1,5 @@
 import { and, eq } from "drizzle-orm";
+import { storableMessage } from "../attempts/report-text.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { recordReport } from "../reports/record-report.ts";
@@ -11,8 +12,6 @@ export interface AutoConfirmWords {
   readonly initiator?: string | undefined;
   readonly remark?: string | undefined;
 }
-
-const MAX_WORDS = 512;
 
 /** Whether the device consents to everything; `null`: it is asked. Throws as {@link activateAutoConfirm} does. */
 export async function getAutoConfirm(db: Database, credentials: DeviceCredentials): Promise<AutoConfirm | null> {
@@ -41,7 +40,7 @@ export async function activateAutoConfirm(
       throw new OtaError("ALREADY_EXISTS", "The device consents to everything already.");
     }
     const activatedAt = new Date().toISOString();
-    const autoConfirm = { initiator: storable(initiator), remark: storable(remark), activatedAt };
+    const autoConfirm = { initiator: storableMessage(initiator), remark: storableMessage(remark), activatedAt };
     await tx.update(devices).set({ autoConfirm }).where(eq(devices.id, device.id));
     const [waiting] = await tx
       .select({ attemptId: upgradeAttempts.id })
@@ -67,8 +66,4 @@ async function lockDevice(tx: Database, credentials: DeviceCredentials) {
     .for("update");
   if (device === undefined) throw await refusalOf(tx, credentials);
   return device;
-}
-
-function storable(text: string | undefined): string | null {
-  return text === undefined ? null : text.slice(0, MAX_WORDS).replaceAll("\u0000", "\ufffd").toWellFormed();
 }

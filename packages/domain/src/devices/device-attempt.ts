@@ -1,5 +1,5 @@
 import { and, desc, eq, isNotNull } from "drizzle-orm";
-import { type ArtifactFacts, isPastDownload } from "../catalog/artifacts.ts";
+import { type ArtifactFacts, isGiven } from "../catalog/artifacts.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { attemptEvents, devices, firmware, products, rollouts, upgradeAttempts, upgrades } from "../schema/index.ts";
@@ -61,13 +61,11 @@ export async function findAttemptForDevice(
   const { publicId: id, version, sizeBytes, sha256, sha1, md5, fileName, contentType } = found.firmware;
   const { state } = attempt;
   const tellsVersion = product.confirmBy === "version" && product.versionAttribute !== null;
-  const isGiven = found.firmware.state === "released" || isPastDownload(state);
   return {
     ...attempt,
     ...{ requiresConfirmation, product: product.name, tellsVersion },
     firmware: { id, version, sizeBytes, sha256, sha1, md5, fileName, contentType },
-    // As findArtifactForDevice has it.
-    fetchable: isNewest && !blocked && isGiven && state !== "cancelled" && state !== "superseded",
+    fetchable: !blocked && isGiven(found.firmware.state, isNewest ? state : undefined),
   };
 }
 
