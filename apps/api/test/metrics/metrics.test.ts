@@ -94,11 +94,11 @@ describe.skipIf(!hasPostgres)("/metrics", () => {
     for (const reason of reasons) expect(NONE_REASONS).toContain(reason);
   });
 
-  test("every figure of the service's own is explained in the README, and no other", async () => {
+  test("every figure of the service's own is explained on the page about watching, and no other", async () => {
     const text = (await api.as(undefined)("GET", "/metrics")).bytes.toString("utf8");
     const shown = [...text.matchAll(/^# TYPE (ota_\w+) /gm)].map(([, name]) => name);
-    const readme = await readFile(new URL("../../../../README.md", import.meta.url), "utf8");
-    const explained = [...readme.matchAll(/`(ota_\w+)/g)].map(([, name]) => name);
+    const page = await readFile(new URL("../../../../docs/operate-monitoring.md", import.meta.url), "utf8");
+    const explained = [...page.matchAll(/`(ota_\w+)/g)].map(([, name]) => name);
     expect(new Set(explained)).toEqual(new Set(shown));
   });
 
