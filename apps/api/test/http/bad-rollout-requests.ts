@@ -33,7 +33,7 @@ function badRequests(): readonly BadRequest[] {
     make("a group with a NUL", { groups: ["a\0"] }, fields("body.groups.0")),
     make("a group that is no name", { groups: ["a b"] }, { code: "INVALID_FIELD" }),
     make("phases that do not grow", { phases: [phase, phase] }, { code: "INVALID_FIELD" }),
-    make("phases beside a share", { phases: [phase], percentage: 10 }, { code: "INVALID_FIELD" }),
+    make("phases beside another share", { phases: [phase], percentage: 20 }, { code: "INVALID_FIELD" }),
     make("a filter that is a list", { attributeFilter: [leaf] }, fields("body.attributeFilter")),
     make(
       "a filter with an unknown operator",
