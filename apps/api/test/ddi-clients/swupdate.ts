@@ -63,9 +63,9 @@ export class SwupdateDevice {
   }
 
   /** Starts swupdate by a script of the page. */
-  async start(name: string): Promise<void> {
+  async start(name: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
     const child = spawn("bash", ["-c", fileOfPage(name)], {
-      ...{ cwd: this.folder, env: this.#env, stdio: ["ignore", "pipe", "pipe"] },
+      ...{ cwd: this.folder, env: { ...this.#env, ...env }, stdio: ["ignore", "pipe", "pipe"] },
     });
     await once(child, "spawn");
     const pid = child.pid ?? 0;
