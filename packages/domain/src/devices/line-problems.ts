@@ -40,8 +40,12 @@ export class LineProblems {
   throwIfAny(): void {
     if (this.#total === 0) return;
     const errors = this.#kept.toSorted((one, other) => one.line - other.line);
-    throw new OtaError("LINES_INVALID", `The list has ${this.#total} problems. Nothing was registered.`, {
-      details: { errors, errorsTotal: this.#total },
-    });
+    throw new OtaError(
+      "LINES_INVALID",
+      `The list has ${this.#total} ${this.#total === 1 ? "problem" : "problems"}. Nothing was registered.`,
+      {
+        details: { errors, errorsTotal: this.#total },
+      },
+    );
   }
 }

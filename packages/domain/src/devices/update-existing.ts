@@ -99,7 +99,10 @@ function deletedMeanwhile(): ServiceBusyError {
 function whyNot(device: DeviceColumns | undefined, existing: ExistingDevices) {
   if (device === undefined) return { field: "token", message: "the token of another device" };
   return existing === "refuse"
-    ? { field: "serial", message: "a device that the product has already" }
+    ? {
+        field: "serial",
+        message: "a device that the product has already: existing=skip leaves it, existing=update changes it",
+      }
     : { field: "token", message: "the product has this device already: rotate its token instead" };
 }
 

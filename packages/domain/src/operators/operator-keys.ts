@@ -126,7 +126,10 @@ export async function authenticateOperator(db: Database, input: { readonly key: 
     .from(operatorKeys)
     .where(and(eq(operatorKeys.keyHash, hashToken(input.key)), isNull(operatorKeys.revokedAt)));
   if (row === undefined)
-    throw new OtaError("OPERATOR_KEY_INVALID", "The operator key is unknown or revoked. A device's token is none.");
+    throw new OtaError(
+      "OPERATOR_KEY_INVALID",
+      "The operator key is unknown or revoked. A device's token is no operator key.",
+    );
   return { kind: "operator", ...row };
 }
 
