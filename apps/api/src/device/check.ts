@@ -66,7 +66,11 @@ const answerSchema = z
     }),
     z.object({
       decision: z.literal("none"),
-      reason: z.enum(NONE_REASONS),
+      reason: z.enum(NONE_REASONS).meta({
+        description:
+          "`NO_FIRMWARE`: none is released, or no running rollout offers it. What an operator can do about each reason " +
+          "stands in the device's explanation, as `advice`.",
+      }),
       stopping: z.object({ id: attemptIdSchema, number: z.int() }).optional().meta({
         description:
           "An attempt that the device is to stop, if it can: it reports `cancelled`, or `cancel_rejected` where it cannot.",
