@@ -16,7 +16,7 @@ export function plainText(maxLength: number): z.ZodString {
 /** A serial as the native API takes it: it goes into paths, logs and file names as it is. */
 export const serialSchema: z.ZodString = z
   .string()
-  .regex(/^[A-Za-z0-9._:~-]{1,128}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -");
+  .regex(/^[A-Za-z0-9._:~-]{1,256}$/, "1 to 256 of the characters A-Z a-z 0-9 . _ : ~ -");
 
 /** The value of an attribute. */
 export const attributeValueSchema = z.union([plainText(256), z.number(), z.boolean()]);

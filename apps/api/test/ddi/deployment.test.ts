@@ -85,8 +85,10 @@ describe.each(["postgres", "embedded"] as const)("a deployment over DDI on %s", 
   });
 
   test("that fails keeps the device's last words as the reason, and its log in the history", async () => {
-    const { ddi, actionId, upgrade } = await anOfferedDevice(api);
+    const { ddi, actionId, upgrade, id: deviceId } = await anOfferedDevice(api);
     const id = await actionId("deploymentBase");
+    const explained = async () => (await api.operator("GET", `/v1/devices/${deviceId}/explanation`)).body;
+    expect(await explained()).toMatchObject({ live: { attemptId: id, state: "offered" } });
     const details = ["Checking image", "Signature does not fit", ""];
     const failed = feedback("closed", "failure", { details, code: 17, result: { finished: "failure" } });
     expect((await ddi("POST", `/deploymentBase/${id}/feedback`, { json: failed })).status).toBe(200);
@@ -94,6 +96,7 @@ describe.each(["postgres", "embedded"] as const)("a deployment over DDI on %s", 
     expect(attempts[0]).toMatchObject({ state: "failed" });
     expect(attempts[0].events.at(-1)).toMatchObject({ message: "Signature does not fit", details, code: 17 });
     expect((await ddi("GET", "")).body._links?.deploymentBase).toBeUndefined();
+    expect(await explained()).toMatchObject({ live: null, candidates: [{ attempts: 1, reason: "BACKOFF" }] });
     const history = await ddi("GET", `/deploymentBase/${id}?actionHistory=-1`);
     expect(history.body.actionHistory.messages).toEqual(["", "Signature does not fit", "Checking image"]);
   });

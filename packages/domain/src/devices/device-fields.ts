@@ -16,8 +16,8 @@ const MAX_ATTRIBUTE_TEXT = 256;
 
 /** What a serial is made of: it goes into paths, logs and file names as it is. */
 export const SERIAL = {
-  pattern: /^[A-Za-z0-9._:~-]{1,128}$/,
-  expected: "1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -",
+  pattern: /^[A-Za-z0-9._:~-]{1,256}$/,
+  expected: "1 to 256 of the characters A-Z a-z 0-9 . _ : ~ -",
 };
 
 /** Refuses what is no serial. */

@@ -14,7 +14,7 @@ import { requireAttributes, requireGroups, requireSerial, requireTimeZone } from
 
 /** What an operator says of a new device. */
 export interface NewDevice {
-  /** `[A-Za-z0-9._:~-]{1,128}`: it goes into paths, logs and file names as it is. */
+  /** `[A-Za-z0-9._:~-]{1,256}`: it goes into paths, logs and file names as it is. */
   readonly serial: string;
   /** @default "stable" */
   readonly channel?: string | undefined;
