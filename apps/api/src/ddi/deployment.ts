@@ -38,7 +38,7 @@ async function takeUp(
 ): Promise<void> {
   const report = { state: "downloading", message: `${SERVER_MESSAGE}The device has fetched the deployment.` } as const;
   try {
-    await checks.recordReport({ ...credentials, attemptId, report });
+    await checks.recordReport({ ...credentials, attemptId, report, movesOnly: true });
   } catch (error) {
     // Ended in this very moment.
     requireAction(!(error instanceof OtaError && error.code === "ATTEMPT_CLOSED"));

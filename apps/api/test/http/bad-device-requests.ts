@@ -99,7 +99,7 @@ export const badDeviceRequests: readonly BadRequest[] = [
     status: 404,
     code: "NOT_FOUND",
   },
-  ...["", "a b", "a/b", "%2e%2e", "a,b", "s".repeat(129)].map((serial) => ({
+  ...["", "a b", "a/b", "%2e%2e", "a,b", "s".repeat(257)].map((serial) => ({
     ...{ title: `the serial ${JSON.stringify(serial)} in its header`, token: "gateway" },
     ...{ headers: [`OTA-Device-Serial: ${serial}`], fields: ["headers.ota-device-serial"] },
     ...{ status: 422, code: "FIELDS_INVALID" },

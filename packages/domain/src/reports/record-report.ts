@@ -42,6 +42,11 @@ export interface Report {
 export interface ReportInput extends DeviceCredentials {
   readonly attemptId: number;
   readonly report: Report;
+  /**
+   * Whether it is kept only where it moves the attempt: for what a device has not said, but done, and perhaps again.
+   * @default false
+   */
+  readonly movesOnly?: boolean;
 }
 
 export interface ReportResult {
@@ -71,7 +76,7 @@ const MAX_EVENTS_PER_ATTEMPT = 1_000;
  */
 export async function recordReport(
   db: Database,
-  { attemptId, report, ...credentials }: ReportInput,
+  { attemptId, report, movesOnly = false, ...credentials }: ReportInput,
 ): Promise<ReportResult & { readonly deviceId: bigint; readonly now: Date }> {
   return db.transaction(async (tx) => {
     const found = await lockAttempt(tx, { credentials, attemptId });
@@ -85,7 +90,8 @@ export async function recordReport(
 
     const { effect, to, cancelOutcome } = outcome;
     const device = deviceUpdate(found, { report, succeeded: await confirms(tx, { outcome, report, found }) });
-    if (effect === "moved" || (effect === "history" && found.attempt.lastSeq < MAX_EVENTS_PER_ATTEMPT)) {
+    const kept = effect === "history" && !movesOnly && found.attempt.lastSeq < MAX_EVENTS_PER_ATTEMPT;
+    if (effect === "moved" || kept) {
       await recordTransition(tx, { attemptId, from, to, cancelOutcome, report: toRecord(report), device });
     } else {
       if (device !== undefined) await recordDevice(tx, device);
