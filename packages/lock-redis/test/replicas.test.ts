@@ -156,11 +156,12 @@ describe.skipIf(!hasRedis)("RedisStore with replicas on a Cluster", () => {
     await using cluster = await startRedisCluster({ replicasPerMaster: 1 });
     const client = new six.Cluster([...cluster.addresses]);
     client.on("error", () => {});
-    const store = new RedisStore(client, { replicas: { count: 1 } });
+    // Not about time: a Cluster that has just been started on a busy machine may take its own.
+    const store = new RedisStore(client, { commandTimeoutMs: 15_000, replicas: { count: 1, timeoutMs: 10_000 } });
     const keys = Array.from({ length: 9 }, newKey);
     const owner = newOwner();
     await Promise.all(keys.map((key) => store.acquire({ key, owner, ttlMs: 60_000 })));
-    const two = new RedisStore(client, { replicas: { count: 2, timeoutMs: 50 } });
+    const two = new RedisStore(client, { replicas: { count: 2, timeoutMs: 1_000 } });
     expect(String(await failure(two.acquire({ key: newKey(), owner, ttlMs: TTL_MS })))).toMatch(/1 of 2 replica/);
 
     const victim = (await cluster.locate(keys[0] as string)).owner;

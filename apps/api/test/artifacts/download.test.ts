@@ -214,7 +214,7 @@ describe("GET /v1/firmware/{firmwareId}/artifact", { skip: !hasPostgres }, () =>
       const links = (await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
       return (await Promise.all(links)).filter((target) => target.endsWith(large.sha256));
     };
-    await expect.poll(openFiles).toEqual([]);
+    await expect.poll(openFiles, { timeout: 20_000 }).toEqual([]);
   });
 
   test("bytes that the store has lost are a 500 with a code of its own, and such firmware is not released", async () => {
