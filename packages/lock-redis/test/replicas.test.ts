@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)("RedisStore with replicas on a Cluster", () => {
     const keys = Array.from({ length: 9 }, newKey);
     const owner = newOwner();
     await Promise.all(keys.map((key) => store.acquire({ key, owner, ttlMs: 60_000 })));
-    const two = new RedisStore(client, { replicas: { count: 2, timeoutMs: 1_000 } });
+    const two = new RedisStore(client, { commandTimeoutMs: 15_000, replicas: { count: 2, timeoutMs: 1_000 } });
     expect(String(await failure(two.acquire({ key: newKey(), owner, ttlMs: TTL_MS })))).toMatch(/1 of 2 replica/);
 
     const victim = (await cluster.locate(keys[0] as string)).owner;
