@@ -67,7 +67,8 @@ export async function deploymentBody(
   };
 }
 
-async function history({ id: attemptId, state }: DeviceAttempt, { query, services: { db } }: DdiRequest) {
+async function history({ id: attemptId, state }: DeviceAttempt, { exchange, services: { db } }: DdiRequest) {
+  const query = new URLSearchParams(exchange.request.url?.split("?")[1]);
   const wanted = Number(query.get("actionHistory") ?? 0);
   if (!Number.isInteger(wanted) || wanted === 0) return {};
   const limit = wanted < 0 ? MAX_MESSAGES : Math.min(wanted, MAX_MESSAGES);

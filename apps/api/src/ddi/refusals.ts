@@ -1,8 +1,8 @@
 import { OtaError } from "@ota/domain";
 import type { Exchange } from "../http/exchange.ts";
-import { problemOf } from "../http/problem-of.ts";
 import { type HttpProblem, PROBLEMS, type ProblemCode } from "../http/problems.ts";
 import { type FlatHeaders, sendJson } from "../http/send.ts";
+import { problemToAnswer } from "../http/serve-route.ts";
 
 /** A refusal that DDI alone knows. */
 export class DdiRefusal extends Error {
@@ -60,14 +60,8 @@ export function answerRefusal(
     send(exchange, { status, errorCode, exceptionClass: error.name, message }, { baseHeaders, headers: {} });
     return;
   }
-  const problem = problemOf(error);
-  exchange.failing(problem);
-  if (problem.code === "INTERNAL_ERROR") exchange.log.error({ err: error }, "a request failed unexpectedly");
-  const { response } = exchange;
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
+  const problem = problemToAnswer(exchange, error);
+  if (problem === undefined) return;
   const status = statusOf(exchange, problem);
   if (status === 401) {
     sendJson(exchange, { status, baseHeaders });

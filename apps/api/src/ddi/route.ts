@@ -26,7 +26,6 @@ export interface DdiRequest {
   readonly controllerId: string;
   /** What stands for the placeholders of the resource, in their order. */
   readonly params: readonly string[];
-  readonly query: URLSearchParams;
   /** The absolute URL of the device's base resource: what links begin with. */
   readonly baseUrl: string;
   readonly bodyTimeoutMs: number;

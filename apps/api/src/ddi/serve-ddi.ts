@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { matchesAny } from "../artifacts/send-artifact.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpProblem } from "../http/problems.ts";
-import { type FlatHeaders, sendJson } from "../http/send.ts";
+import { type FlatHeaders, sendJson, sendStream } from "../http/send.ts";
 import type { ServeOptions } from "../http/serve-route.ts";
 import { answeredType } from "./content-types.ts";
 import type { DdiCredentialsOf } from "./ddi-credentials.ts";
@@ -55,9 +55,8 @@ export function ddiServer(options: ServeOptions & { readonly credentialsOf: DdiC
         if (answer === undefined) throw error;
       }
       const baseUrl = `${services.publicUrlOf(request)}/DEFAULT/controller/v1/${encodeURIComponent(controllerId)}`;
-      const query = new URLSearchParams((request.url ?? "").split("?")[1] ?? "");
       answer ??= await route.handle({
-        ...{ exchange, services, credentials, controllerId, params, query, baseUrl, bodyTimeoutMs },
+        ...{ exchange, services, credentials, controllerId, params, baseUrl, bodyTimeoutMs },
       });
       await send(exchange, answer, { type, baseHeaders });
     } catch (error) {
@@ -67,9 +66,12 @@ export function ddiServer(options: ServeOptions & { readonly credentialsOf: DdiC
   }
 }
 
+/** Each route with the parts of its resource, taken apart once. */
+const ROUTES = ddiRoutes.map((route) => ({ route, parts: route.resource.split("/").slice(1) }));
+
 function routeOf(method: string, segments: readonly string[]): { route: DdiRoute; params: readonly string[] } {
-  const fits = ddiRoutes.flatMap((route) => {
-    const params = paramsOf(route.resource, segments);
+  const fits = ROUTES.flatMap(({ route, parts }) => {
+    const params = paramsOf(parts, segments);
     return params === undefined ? [] : [{ route, params }];
   });
   // A resource by its own name comes before one that takes any name in this place.
@@ -87,8 +89,7 @@ function routeOf(method: string, segments: readonly string[]): { route: DdiRoute
   });
 }
 
-function paramsOf(resource: string, segments: readonly string[]): readonly string[] | undefined {
-  const wanted = resource === "" ? [] : resource.slice(1).split("/");
+function paramsOf(wanted: readonly string[], segments: readonly string[]): readonly string[] | undefined {
   if (wanted.length !== segments.length) return undefined;
   const params: string[] = [];
   for (const [index, part] of wanted.entries()) {
@@ -104,12 +105,8 @@ async function send(
   answer: DdiAnswer,
   { type, baseHeaders }: { readonly type: string; readonly baseHeaders: FlatHeaders },
 ): Promise<void> {
-  const { request, response, requestId } = exchange;
   if ("stream" in answer) {
-    response.setHeader("X-Request-Id", requestId);
-    for (let i = 0; i + 1 < baseHeaders.length; i += 2)
-      response.setHeader(baseHeaders[i] ?? "", baseHeaders[i + 1] ?? "");
-    await answer.stream(response);
+    await sendStream(exchange, { stream: answer.stream, baseHeaders });
     return;
   }
   if (!("body" in answer)) {
@@ -119,6 +116,7 @@ async function send(
   const { status, body, tagged = body } = answer;
   const etag = `"0${hash("md5", JSON.stringify(tagged))}"`;
   const headers = { ETag: etag };
-  if (matchesAny(request.headers["if-none-match"], etag)) sendJson(exchange, { status: 304, headers, baseHeaders });
+  if (matchesAny(exchange.request.headers["if-none-match"], etag))
+    sendJson(exchange, { status: 304, headers, baseHeaders });
   else sendJson(exchange, { status, body, type, headers, baseHeaders });
 }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { Exchange } from "./exchange.ts";
 import { type HttpProblem, PROBLEMS } from "./problems.ts";
 
@@ -25,6 +26,20 @@ export function sendJson(
   }
   for (const name in answer.headers) headers.push(name, String(answer.headers[name]));
   response.writeHead(answer.status, headers).end(text);
+}
+
+/** Lets a handler write the answer by itself, which then has the headers that every answer carries. */
+export async function sendStream(
+  { response, requestId }: Exchange,
+  {
+    stream,
+    baseHeaders,
+  }: { readonly stream: (response: ServerResponse) => Promise<void>; readonly baseHeaders: FlatHeaders },
+): Promise<void> {
+  response.setHeader("X-Request-Id", requestId);
+  for (let i = 0; i + 1 < baseHeaders.length; i += 2)
+    response.setHeader(baseHeaders[i] ?? "", baseHeaders[i + 1] ?? "");
+  await stream(response);
 }
 
 /** Sends a problem as RFC 9457 has it. */

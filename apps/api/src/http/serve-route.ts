@@ -10,7 +10,7 @@ import { HttpProblem } from "./problems.ts";
 import { queryOf } from "./query.ts";
 import { type BaseHeaders, baseHeadersOf } from "./response-headers.ts";
 import type { RouteAuth, RouteDefinition, RouteInput, RouteRequest, RouteResult, StreamBody } from "./route.ts";
-import { type FlatHeaders, sendJson, sendProblem } from "./send.ts";
+import { type FlatHeaders, sendJson, sendProblem, sendStream } from "./send.ts";
 import { type InputSchemas, validateInput } from "./validate.ts";
 
 /** What all routes are served with. */
@@ -54,14 +54,24 @@ export function routeServer(route: RouteDefinition, options: ServeOptions): Rout
   }
 }
 
-/** Answers an error as a problem. After the first byte that can't be done: then the connection is cut, so that the client sees it. */
+/** Answers an error as a problem. */
 export function answerError(exchange: Exchange, error: unknown, headers: FlatHeaders): void {
+  const problem = problemToAnswer(exchange, error);
+  if (problem !== undefined) sendProblem(exchange, problem, headers);
+}
+
+/**
+ * The problem that an error is, noted for the log. `undefined`: it can't be answered after the first byte, so the
+ * connection is cut, which the client sees.
+ */
+export function problemToAnswer(exchange: Exchange, error: unknown): HttpProblem | undefined {
   const problem = problemOf(error);
   exchange.failing(problem);
   if (problem.code === "INTERNAL_ERROR") exchange.log.error({ err: error }, "a request failed unexpectedly");
   const { response } = exchange;
-  if (response.headersSent) response.destroy();
-  else sendProblem(exchange, problem, headers);
+  if (!response.headersSent) return problem;
+  response.destroy();
+  return undefined;
 }
 
 type Caller = Partial<Pick<RouteRequest<RouteInput, "operator">, "actor">> & {
@@ -125,13 +135,6 @@ function requestOf(exchange: Exchange, rest: object): RouteRequest<RouteInput, R
 }
 
 async function answer(exchange: Exchange, result: RouteResult, baseHeaders: FlatHeaders): Promise<void> {
-  if (!("stream" in result)) {
-    sendJson(exchange, { ...result, baseHeaders });
-    return;
-  }
-  const { response, requestId } = exchange;
-  response.setHeader("X-Request-Id", requestId);
-  for (let i = 0; i + 1 < baseHeaders.length; i += 2)
-    response.setHeader(baseHeaders[i] ?? "", baseHeaders[i + 1] ?? "");
-  await result.stream(response);
+  if ("stream" in result) await sendStream(exchange, { stream: result.stream, baseHeaders });
+  else sendJson(exchange, { ...result, baseHeaders });
 }
