@@ -1,6 +1,7 @@
-import { and, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, isNull, lt, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { RolloutFacts } from "../decide/facts.ts";
+import { isAnyOf } from "../id-list.ts";
 import { rolloutCounters } from "../schema/index.ts";
 
 /**
@@ -43,7 +44,7 @@ export async function lockCounters(tx: Database, rolloutIds: readonly bigint[]):
   await tx
     .select({ id: rolloutCounters.rolloutId })
     .from(rolloutCounters)
-    .where(inArray(rolloutCounters.rolloutId, [...rolloutIds]))
+    .where(isAnyOf(rolloutCounters.rolloutId, rolloutIds))
     .orderBy(rolloutCounters.rolloutId)
     .for("update");
 }

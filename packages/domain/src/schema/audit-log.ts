@@ -15,8 +15,8 @@ export type AuditValue =
   | { readonly [name: string]: AuditValue };
 
 /**
- * Who changed what, with the values before and after. Rows are only ever added, in the transaction of the change: a
- * trigger refuses to change or delete one.
+ * Who changed what, with the values before and after. Rows are added in the transaction of the change: a trigger
+ * refuses to change one, and to delete one but for the retention that operators ask for.
  */
 export const auditLog = pgTable(
   "audit_log",
