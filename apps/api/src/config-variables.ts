@@ -357,9 +357,18 @@ export const VARIABLES = {
     ...integer({ min: 0, max: 36_500 }),
     default: "0",
   }),
+  OTA_SHUTDOWN_DELAY_MS: variable({
+    group: "Operation",
+    about:
+      "For how long after SIGTERM or SIGINT requests are still accepted, while `/readyz` answers 503 at once: the time that a " +
+      "balancer needs to see it. `0` where something else takes the process out of the balancer before it gets the signal.",
+    ...integer({ min: 0, max: 600_000 }),
+    default: "0",
+  }),
   OTA_SHUTDOWN_TIMEOUT_MS: variable({
     group: "Operation",
-    about: "How long requests in flight may take to finish after SIGTERM or SIGINT. A second signal ends at once.",
+    about:
+      "How long requests in flight may then take to finish. A second signal ends the process at once, whatever it is doing.",
     ...integer({ min: 0, max: 600_000 }),
     default: "20000",
   }),

@@ -42,6 +42,8 @@ export interface Config {
   readonly sweepIntervalMs: number;
   /** After how many days what is history is deleted; `undefined`: never. */
   readonly retention: { readonly eventDays: number | undefined; readonly auditDays: number | undefined };
+  /** How long requests are still accepted after the first signal. */
+  readonly shutdownDelayMs: number;
   readonly shutdownTimeoutMs: number;
   /** Variables that look like ours and are not: a misspelt name, most likely. */
   readonly unknownVariables: readonly string[];
@@ -181,6 +183,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       eventDays: values.OTA_EVENT_RETENTION_DAYS || undefined,
       auditDays: values.OTA_AUDIT_RETENTION_DAYS || undefined,
     },
+    shutdownDelayMs: values.OTA_SHUTDOWN_DELAY_MS,
     shutdownTimeoutMs: values.OTA_SHUTDOWN_TIMEOUT_MS,
     unknownVariables: Object.keys(environment).filter(
       (name) => /^(OTA|LOCK)_/.test(name) && !Object.hasOwn(VARIABLES, name),

@@ -5,7 +5,7 @@ import { defineRoute, type RouteDefinition } from "./http/route.ts";
 const partSchema = z.enum(HEALTH_PARTS);
 const readinessSchema = z
   .object({
-    status: z.enum(["ready", "unavailable"]),
+    status: z.enum(["ready", "unavailable", "ending"]),
     degraded: z.array(partSchema).meta({ description: "Away; the service goes on without them." }),
     unavailable: z.array(partSchema).meta({ description: "Away; the service cannot go on without them." }),
   })
@@ -40,13 +40,14 @@ export const healthRoutes: readonly RouteDefinition[] = [
     description:
       "`database`: nothing goes without it. `lock-store`: by `OTA_LOCK_OUTAGE` the service goes on without it, or not. " +
       "`artifact-store`: the folder is not there, not writable, or another installation's; checks and reports go on. " +
-      "`capacity`: checks are turned away, since the process or its database is late; reports are taken.",
+      "`capacity`: checks are turned away, since the process or its database is late; reports are taken. " +
+      "The status `ending`: the service was told to end, and still answers for `OTA_SHUTDOWN_DELAY_MS`.",
     tag: "Service",
     auth: "none",
     request: { query: anyQuery },
     responses: {
       200: { description: "They can, perhaps without some parts", body: readinessSchema },
-      503: { description: "They cannot", body: readinessSchema },
+      503: { description: "They cannot, or only for the moment", body: readinessSchema },
     },
     problems: [],
     quiet: true,

@@ -4,8 +4,8 @@ export type HealthPart = (typeof HEALTH_PARTS)[number];
 
 /** What {@link Health.check} has found. */
 export interface HealthReport {
-  /** Whether requests can be served at all. */
-  readonly status: "ready" | "unavailable";
+  /** Whether requests can be served at all; `ending`: for the moment, but send no more. */
+  readonly status: "ready" | "unavailable" | "ending";
   /** Parts that are away while the service goes on without them. */
   readonly degraded: readonly HealthPart[];
   /** Parts without which it cannot go on. */
@@ -26,6 +26,8 @@ export interface HealthOptions {
   readonly probeArtifacts: () => Promise<unknown>;
   /** Whether checks are turned away, since there is more to do than can be done. */
   readonly isOverloaded: () => boolean;
+  /** Whether the service was told to end. */
+  readonly isEnding: () => boolean;
   /** Whether the service goes on without its lock store. */
   readonly lockOutage: "proceed" | "busy";
   /**
@@ -61,7 +63,9 @@ export function createHealth(options: HealthOptions): Health {
   }
 
   return {
-    check() {
+    async check() {
+      // At once, and whatever the parts would say: who asks is waiting to send requests elsewhere.
+      if (options.isEnding()) return { status: "ending", degraded: [], unavailable: [] };
       const nowMs = performance.now();
       if (latest === undefined || nowMs - latest.atMs >= reuseMs) latest = { report: ask(), atMs: nowMs };
       return latest.report;

@@ -29,7 +29,7 @@ import { openLimits } from "./limits/open-limits.ts";
 import { openLocks } from "./locks.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import type { MetricsPage } from "./metrics/metrics-page.ts";
-import { drainServer, runShutdown, type ShutdownStep } from "./shutdown.ts";
+import { drainServer, runShutdown, type ShutdownStep, serveOn } from "./shutdown.ts";
 import { tracedChecks } from "./tracing/check-spans.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 import { serviceVersion } from "./version.ts";
@@ -39,7 +39,7 @@ export interface RunningService {
   /** Where clients reach it, without a trailing slash. */
   readonly url: string;
   /**
-   * Stops accepting, lets requests in flight finish within the limit of the configuration, writes what is in memory only,
+   * Says so at `/readyz` and serves on for the delay of the configuration; then stops accepting, lets requests in flight finish within the limit of the configuration, writes what is in memory only,
    * and closes everything that {@link startService} has opened. The database belongs to the caller.
    */
   stop(): Promise<"clean" | "with-errors">;
@@ -143,6 +143,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
   const address = await listen(server, config.http);
   onStop({ name: "drain the server", run: () => drain(server, options) });
   const publicUrl = config.http.publicUrl ?? address;
+  let ending = false;
   app = createListener({
     services: {
       db: database.db,
@@ -155,6 +156,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
         lockOutage: config.locks.outage,
         probeArtifacts: () => artifacts.probe(),
         isOverloaded: () => overload.cause !== undefined,
+        isEnding: () => ending,
       }),
       metrics: metrics === undefined ? undefined : metricsPage(metrics, config),
       maxArtifactBytes: config.artifacts.maxSizeBytes,
@@ -170,6 +172,13 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     observeRequest: metrics?.observeRequest,
     gate,
     traceRequest: tracing?.traceRequest,
+  });
+  onStop({
+    name: "serve on until balancers have seen the end",
+    run() {
+      ending = true;
+      return serveOn(server, { delayMs: config.shutdownDelayMs });
+    },
   });
   logger.info({ address, publicUrl, database: database.kind, locks: locks.kind, version: serviceVersion }, "listening");
   return publicUrl;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 
 /** What {@link drainServer} may take. */
@@ -16,10 +17,7 @@ const IDLE_SWEEP_MS = 50;
  * ended, or `cut` when the rest had to be cut.
  */
 export async function drainServer(server: Server, { timeoutMs }: DrainOptions): Promise<"drained" | "cut"> {
-  // A client that keeps its connection is told with the next answer that this was the last one.
-  server.prependListener("request", (_request, response) => {
-    response.shouldKeepAlive = false;
-  });
+  makeAnswersTheLast(server);
   const closed = once(server, "close");
   server.close();
   const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
@@ -31,6 +29,23 @@ export async function drainServer(server: Server, { timeoutMs }: DrainOptions): 
   clearTimeout(timer);
   await closed;
   return outcome === "late" ? "cut" : "drained";
+}
+
+/**
+ * Goes on accepting and answering for a while, so that whoever sends requests here by `/readyz` has time to see that it is
+ * ending. With the connections that end by their next answer, what comes after the drain has begun is next to nothing.
+ */
+export async function serveOn(server: Server, { delayMs }: { readonly delayMs: number }): Promise<void> {
+  if (delayMs === 0) return;
+  makeAnswersTheLast(server);
+  await sleep(delayMs);
+}
+
+/** A client that keeps its connection is told with the next answer that this was the last one. */
+function makeAnswersTheLast(server: Server): void {
+  server.prependListener("request", (_request, response) => {
+    response.shouldKeepAlive = false;
+  });
 }
 
 /** One step of a shutdown. */

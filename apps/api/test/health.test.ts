@@ -12,6 +12,7 @@ function health(options: Partial<HealthOptions>) {
       probeLockStore: well,
       probeArtifacts: well,
       isOverloaded: () => false,
+      isEnding: () => false,
       lockOutage: "proceed",
       probeTimeoutMs: 30,
       reuseMs: 0,
@@ -74,6 +75,15 @@ describe("createHealth", () => {
       degraded: expected.degraded,
       unavailable: expected.unavailable,
     });
+  });
+
+  test("an end that was asked for is told at once, though the parts hang and were well a moment ago", async () => {
+    let isEnding = false;
+    let probe = well;
+    const { check } = health({ probeDatabase: () => probe(), isEnding: () => isEnding, reuseMs: 60_000 });
+    expect((await check()).status).toBe("ready");
+    [isEnding, probe] = [true, hung];
+    expect(await check()).toEqual({ status: "ending", degraded: [], unavailable: [] });
   });
 
   test("many questions at once cost one probe of each part", async () => {

@@ -35,40 +35,39 @@ describe.skipIf(!hasPostgres)("docs/operate-upgrade.md", { timeout: 180_000 }, (
     let serving = [await start(env), await start(env)];
     const { tokens } = await seedFleet(serving[0]?.url ?? "", { devices: 8 });
 
-    const statuses = new Map<number, number>();
-    const faults: unknown[] = [];
-    let running = true;
-    const inFlight = new Map<ListeningService, number>();
-    const count = (service: ListeningService, by: 1 | -1) => inFlight.set(service, (inFlight.get(service) ?? 0) + by);
-    /** Asks one of the processes that the balancer has. */
-    const ask = async (token: string, turn: number): Promise<void> => {
-      const service = serving[turn % serving.length] as ListeningService;
-      count(service, 1);
-      try {
-        const { status } = await check(service.url, token);
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      } catch (error) {
-        faults.push(error);
-      } finally {
-        count(service, -1);
-      }
-    };
-    const traffic = tokens.map(async (token) => {
-      for (let turn = 0; running; turn += 1) {
-        await ask(token, turn);
-        await sleep(5);
-      }
-    });
+    const traffic = steadyTraffic({ tokens, serving: () => serving });
     for (const old of serving) {
       const renewed = await start(env);
       expect((await call(renewed.url, "/readyz", { method: "GET" })).status).toBe(200);
       serving = [...serving.filter((service) => service !== old), renewed];
-      await expect.poll(() => inFlight.get(old), { timeout: 30_000 }).toBe(0);
+      await expect.poll(() => traffic.inFlight(old), { timeout: 30_000 }).toBe(0);
       old.kill("SIGTERM");
       expect(await old.exited).toBe(0);
     }
-    running = false;
-    await Promise.all(traffic);
+    const { statuses, faults } = await traffic.stop();
+    expect(faults).toEqual([]);
+    expect([...statuses.keys()]).toEqual([200]);
+    expect(statuses.get(200)).toBeGreaterThan(100);
+  });
+
+  test("with OTA_SHUTDOWN_DELAY_MS, SIGTERM alone is enough where the balancer goes by /readyz", async () => {
+    const env = { ...(await installation()), OTA_SHUTDOWN_DELAY_MS: "3000" };
+    expect(await runMain({ env: { ...env, OTA_MIGRATE: "only" } })).toMatchObject({ code: 0 });
+    const processes = [await start(env), await start(env)];
+    const { tokens } = await seedFleet(processes[0]?.url ?? "", { devices: 8 });
+    let serving: readonly ListeningService[] = processes;
+    const traffic = steadyTraffic({ tokens, serving: () => serving });
+    for (const old of processes) {
+      const renewed = await start(env);
+      serving = [...serving, renewed];
+      old.kill("SIGTERM");
+      // The balancer, which sends requests there until it has asked again.
+      for (let ready = true; ready; ready = (await call(old.url, "/readyz", { method: "GET" })).status === 200)
+        await sleep(1000);
+      serving = serving.filter((service) => service !== old);
+      expect(await old.exited).toBe(0);
+    }
+    const { statuses, faults } = await traffic.stop();
     expect(faults).toEqual([]);
     expect([...statuses.keys()]).toEqual([200]);
     expect(statuses.get(200)).toBeGreaterThan(100);
@@ -94,3 +93,43 @@ describe.skipIf(!hasPostgres)("docs/operate-upgrade.md", { timeout: 180_000 }, (
     }
   });
 });
+
+/** Devices that check again and again, each time at another of the processes that a balancer has. */
+function steadyTraffic(options: {
+  readonly tokens: readonly string[];
+  readonly serving: () => readonly ListeningService[];
+}) {
+  const statuses = new Map<number, number>();
+  const faults: unknown[] = [];
+  const inFlight = new Map<ListeningService, number>();
+  let running = true;
+  const count = (service: ListeningService, by: 1 | -1) => inFlight.set(service, (inFlight.get(service) ?? 0) + by);
+  const ask = async (token: string, turn: number): Promise<void> => {
+    const serving = options.serving();
+    const service = serving[turn % serving.length] as ListeningService;
+    count(service, 1);
+    try {
+      const { status } = await check(service.url, token);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    } catch (error) {
+      faults.push(error);
+    } finally {
+      count(service, -1);
+    }
+  };
+  const devices = options.tokens.map(async (token) => {
+    for (let turn = 0; running; turn += 1) {
+      await ask(token, turn);
+      await sleep(5);
+    }
+  });
+  return {
+    /** Requests at that process without an answer yet. */
+    inFlight: (service: ListeningService) => inFlight.get(service),
+    async stop() {
+      running = false;
+      await Promise.all(devices);
+      return { statuses, faults };
+    },
+  };
+}

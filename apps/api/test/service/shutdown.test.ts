@@ -49,6 +49,34 @@ describe.skipIf(!hasPostgres)("the end of the service", { timeout: 120_000 }, ()
     expect(service.log()).not.toContain(`"level":"error"`);
   });
 
+  test("for OTA_SHUTDOWN_DELAY_MS it says at /readyz that it ends, and answers everybody, each time as the connection's last", async () => {
+    const delayMs = 3000;
+    const service = await start({ OTA_SHUTDOWN_DELAY_MS: String(delayMs) });
+    const { tokens } = await seedFleet(service.url, { devices: 1 });
+    const startedAt = performance.now();
+    service.kill("SIGTERM");
+    const readiness = () => call(service.url, "/readyz", { method: "GET" });
+    await expect.poll(async () => (await readiness()).status, { interval: 20 }).toBe(503);
+    expect(performance.now() - startedAt).toBeLessThan(delayMs / 2);
+    expect((await readiness()).body).toEqual({ status: "ending", degraded: [], unavailable: [] });
+    expect((await call(service.url, "/healthz", { method: "GET" })).status).toBe(200);
+    while (performance.now() - startedAt < delayMs * 0.9) {
+      const answer = await check(service.url, tokens[0] ?? "");
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("connection")).toBe("close");
+    }
+    expect(await service.exited).toBe(0);
+    expect(performance.now() - startedAt).toBeGreaterThan(delayMs);
+  });
+
+  test("a second signal ends it at once within the delay as well", async () => {
+    const service = await start({ OTA_SHUTDOWN_DELAY_MS: "600000" });
+    service.kill("SIGTERM");
+    await expect.poll(service.log).toContain('"signal":"SIGTERM"');
+    service.kill("SIGTERM");
+    expect(await service.exited).toBe(143);
+  });
+
   test("a request that does not finish is cut after OTA_SHUTDOWN_TIMEOUT_MS, and nothing of it is kept", async () => {
     const service = await start({ OTA_SHUTDOWN_TIMEOUT_MS: "300" });
     const { status } = await halfAnUpload(service.url);
