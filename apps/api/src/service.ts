@@ -39,8 +39,9 @@ export interface RunningService {
   /** Where clients reach it, without a trailing slash. */
   readonly url: string;
   /**
-   * Says so at `/readyz` and serves on for the delay of the configuration; then stops accepting, lets requests in flight finish within the limit of the configuration, writes what is in memory only,
-   * and closes everything that {@link startService} has opened. The database belongs to the caller.
+   * Says so at `/readyz` and serves on for the configuration's delay, then stops accepting, lets requests in flight finish
+   * within the configuration's limit, writes what is in memory only, and closes everything that {@link startService} has
+   * opened. The database belongs to the caller.
    */
   stop(): Promise<"clean" | "with-errors">;
 }
@@ -148,6 +149,7 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
     services: {
       db: database.db,
       checks: tracing === undefined ? checks : tracedChecks(checks, tracing.tracer),
+      observeMove: metrics?.observeCheck,
       artifacts,
       artifactUrls: createArtifactUrls({ key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
       health: createHealth({

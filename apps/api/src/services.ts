@@ -1,4 +1,4 @@
-import type { Database, UpdateChecks } from "@ota/domain";
+import type { CheckObserver, Database, UpdateChecks } from "@ota/domain";
 import type { ArtifactStore } from "./artifacts/artifact-store.ts";
 import type { ArtifactUrls } from "./artifacts/artifact-urls.ts";
 import type { Health } from "./health.ts";
@@ -9,6 +9,8 @@ import type { MetricsPage } from "./metrics/metrics-page.ts";
 export interface Services {
   readonly db: Database;
   readonly checks: UpdateChecks;
+  /** Is told of attempts that move elsewhere than in `checks`; `undefined`: nobody looks on. */
+  readonly observeMove: CheckObserver | undefined;
   /** Where the bytes of firmware are kept. */
   readonly artifacts: ArtifactStore;
   /** Makes the artifact's URL in a check's answer, and checks it when it is used. */

@@ -88,7 +88,8 @@ export const activate = ddiRoute("POST", "/confirmationBase/activateAutoConfirm"
       initiator: typeof initiator === "string" ? initiator : undefined,
       remark: typeof remark === "string" ? remark : undefined,
     };
-    await activateAutoConfirm(services.db, { ...credentials, ...words }).catch((error: unknown) => {
+    const { db, observeMove: observe } = services;
+    await activateAutoConfirm(db, { ...credentials, ...words, observe }).catch((error: unknown) => {
       throw error instanceof OtaError && error.code === "ALREADY_EXISTS" ? alreadyActive(error.message) : error;
     });
     return { status: 200 };

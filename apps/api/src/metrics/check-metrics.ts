@@ -4,7 +4,7 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 /** From what one round trip takes to what a check waits at most. */
 const LOCK_WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 
-/** Counts what checks and reports do. */
+/** Counts what checks do, and how attempts move, whoever moves them. */
 export function checkMetrics(registry: Registry): CheckObserver {
   const registers = [registry];
   const checks = new Counter({
@@ -16,7 +16,7 @@ export function checkMetrics(registry: Registry): CheckObserver {
   const opened = new Counter({ name: "ota_attempts_opened_total", help: "Upgrade attempts opened", registers });
   const moved = new Counter({
     name: "ota_attempt_moves_total",
-    help: "Upgrade attempts that moved, by the state that they are in since",
+    help: "Upgrade attempts that moved, by the state that they are in since; cancelled has those deleted with their device",
     labelNames: ["to"],
     registers,
   });

@@ -160,8 +160,8 @@ export const deviceRoutes: readonly RouteDefinition[] = [
     },
     responses: { 204: { description: "Deleted" } },
     problems: ["NOT_FOUND", "INVALID_STATE"],
-    async handler({ actor, params, query }, { db }) {
-      await deleteDevice(db, { actor, ...params, ...query });
+    async handler({ actor, params, query }, { db, observeMove: observe }) {
+      await deleteDevice(db, { actor, ...params, ...query, observe });
       return { status: 204 };
     },
   }),

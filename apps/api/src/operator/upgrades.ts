@@ -122,8 +122,8 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     request: { params },
     responses: { 200: { description: "The upgrade as it is now", body: upgradeHistorySchema } },
     problems: ["NOT_FOUND", "INVALID_STATE"],
-    async handler({ actor, params }, { db }) {
-      return { status: 200, body: upgradeHistoryView(await cancelUpgrade(db, { actor, ...params })) };
+    async handler({ actor, params }, { db, observeMove: observe }) {
+      return { status: 200, body: upgradeHistoryView(await cancelUpgrade(db, { actor, ...params, observe })) };
     },
   }),
   defineRoute({

@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { storableMessage } from "../attempts/report-text.ts";
+import type { CheckObserver } from "../check/events.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { recordReport } from "../reports/record-report.ts";
@@ -32,9 +33,14 @@ export async function getAutoConfirm(db: Database, credentials: DeviceCredential
  */
 export async function activateAutoConfirm(
   db: Database,
-  { initiator, remark, ...credentials }: DeviceCredentials & AutoConfirmWords,
+  input: DeviceCredentials &
+    AutoConfirmWords & {
+      /** @default nobody looks on */
+      readonly observe?: CheckObserver | undefined;
+    },
 ): Promise<void> {
-  await db.transaction(async (tx) => {
+  const { initiator, remark, observe, ...credentials } = input;
+  const consented = await db.transaction(async (tx) => {
     const device = await lockDevice(tx, credentials);
     if (device.autoConfirm !== null) {
       throw new OtaError("ALREADY_EXISTS", "The device consents to everything already.");
@@ -46,8 +52,10 @@ export async function activateAutoConfirm(
       .select({ attemptId: upgradeAttempts.id })
       .from(upgradeAttempts)
       .where(and(eq(upgradeAttempts.deviceId, device.id), eq(upgradeAttempts.state, "awaiting_confirmation")));
-    if (waiting !== undefined) await recordReport(tx, { ...credentials, ...waiting, report: { state: "confirmed" } });
+    if (waiting === undefined) return undefined;
+    return recordReport(tx, { ...credentials, ...waiting, report: { state: "confirmed" } });
   });
+  if (consented?.effect === "moved") observe?.({ kind: "moved", to: consented.attempt.state });
 }
 
 /** From now on the device is asked again, where a rollout requires its consent. Doing it again changes nothing. */

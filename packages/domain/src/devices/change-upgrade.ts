@@ -2,6 +2,7 @@ import { desc, eq } from "drizzle-orm";
 import { recordTransition } from "../attempts/record-transition.ts";
 import { nextState } from "../attempts/transitions.ts";
 import { type Actor, recordAudit } from "../audit.ts";
+import type { CheckObserver } from "../check/events.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { isPublicId } from "../public-id.ts";
@@ -20,9 +21,14 @@ import { getUpgrade, type UpgradeHistory } from "./upgrades.ts";
  */
 export async function cancelUpgrade(
   db: Database,
-  input: { readonly actor: Actor; readonly upgradeId: string },
+  input: {
+    readonly actor: Actor;
+    readonly upgradeId: string;
+    /** @default nobody looks on */
+    readonly observe?: CheckObserver | undefined;
+  },
 ): Promise<UpgradeHistory> {
-  return db.transaction(async (tx) => {
+  const { upgrade, reached } = await db.transaction(async (tx) => {
     const { attempt, confirmBy } = await lockUpgrade(tx, input.upgradeId);
     const { id: attemptId, n: number, state: from, cancelOutcome: before } = attempt;
     const next = nextState({ state: from, cancelOutcome: before, confirmBy }, "cancel");
@@ -42,8 +48,11 @@ export async function cancelUpgrade(
         after: { attempt: number, state: to },
       });
     }
-    return getUpgrade(tx, input);
+    const reached = next.effect === "moved" ? next.state : undefined;
+    return { upgrade: await getUpgrade(tx, input), reached };
   });
+  if (reached !== undefined) input.observe?.({ kind: "moved", to: reached });
+  return upgrade;
 }
 
 /**

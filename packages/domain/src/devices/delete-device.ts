@@ -1,5 +1,6 @@
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import { type Actor, recordAudit } from "../audit.ts";
+import type { CheckObserver } from "../check/events.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { countTransitions } from "../rollouts/count-transitions.ts";
@@ -22,10 +23,12 @@ export async function deleteDevice(
     readonly deviceId: string;
     /** Whether an open attempt may be deleted as well. @default false */
     readonly endsAttempt?: boolean | undefined;
+    /** @default nobody looks on */
+    readonly observe?: CheckObserver | undefined;
   },
 ): Promise<void> {
-  const { actor, deviceId, endsAttempt = false } = input;
-  await db.transaction(async (tx) => {
+  const { actor, deviceId, endsAttempt = false, observe } = input;
+  const ended = await db.transaction(async (tx) => {
     const { device, product } = await findDevice(tx, deviceId, { lock: "delete" });
     const live = await liveAttemptOf(tx, device.id);
     if (live !== undefined && !endsAttempt) {
@@ -42,7 +45,10 @@ export async function deleteDevice(
       before: { product, serial, reportedVersion, confirmedVersion, ...knownOf(device) },
       after: { deleted: true, endedAttemptId: live?.id ?? null },
     });
+    return live;
   });
+  // As the counters of its rollout have it.
+  if (ended !== undefined) observe?.({ kind: "moved", to: "cancelled" });
 }
 
 async function liveAttemptOf(tx: Database, deviceId: bigint) {
