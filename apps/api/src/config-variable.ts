@@ -50,6 +50,11 @@ export function path() {
   };
 }
 
+/** Keys separated by commas, each as {@link decodeKey} reads it. */
+export function decodeKeys(text: string, context: z.RefinementCtx<string>): Buffer[] {
+  return text.split(",").map((part) => decodeKey(part.trim(), context));
+}
+
 /** base64 (of any alphabet) or hexadecimal. Hexadecimal is tried first: its text is base64 as well, of other bytes. */
 export function decodeKey(text: string, context: z.RefinementCtx<string>): Buffer {
   const key = /^([0-9a-fA-F]{2})+$/.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { decodeKey, integer, oneOf, path, variable } from "./config-variable.ts";
+import { decodeKey, decodeKeys, integer, oneOf, path, variable } from "./config-variable.ts";
 import { readAuthorities } from "./ddi/ddi-authorities.ts";
 
 /** The longest delay of a timer in Node; beyond it a timer fires at once. */
@@ -228,6 +228,16 @@ export const VARIABLES = {
     accepts: "at least 32 random bytes in base64 or hexadecimal (openssl rand -base64 32)",
     schema: z.string().transform(decodeKey),
     defaultText: "embedded: made at the first start, and kept in `OTA_DATA_DIR`; required with `DATABASE_URL`",
+    secret: true,
+  }),
+  OTA_URL_ACCEPTED_KEYS: variable({
+    group: "Security",
+    about:
+      "Other keys whose download URLs are accepted, while none is signed by them: the next key before it becomes " +
+      "`OTA_URL_SIGNING_KEY`, and the previous one for as long as its URLs live.",
+    accepts: "keys as OTA_URL_SIGNING_KEY, separated by commas",
+    schema: z.string().transform(decodeKeys),
+    defaultText: "URLs of `OTA_URL_SIGNING_KEY` alone are accepted",
     secret: true,
   }),
   OTA_DDI_AUTHORITIES: variable({

@@ -36,6 +36,8 @@ export interface Config {
   readonly ddiAuthorities: DdiAuthorities;
   readonly operatorKey: string | undefined;
   readonly urlSigningKey: Buffer | undefined;
+  /** They check URLs and sign none. */
+  readonly urlAcceptedKeys: readonly Buffer[];
   readonly urlValidSeconds: number;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   readonly lastSeenFlushMs: number;
@@ -175,6 +177,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     ddiAuthorities: values.OTA_DDI_AUTHORITIES ?? new Map(),
     operatorKey: values.OTA_OPERATOR_KEY,
     urlSigningKey: values.OTA_URL_SIGNING_KEY,
+    urlAcceptedKeys: values.OTA_URL_ACCEPTED_KEYS ?? [],
     urlValidSeconds: values.OTA_URL_VALID_SECONDS,
     logLevel: values.LOG_LEVEL,
     lastSeenFlushMs: values.OTA_LAST_SEEN_FLUSH_MS,

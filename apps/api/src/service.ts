@@ -151,7 +151,11 @@ async function start(options: StartOptions, onStop: (step: ShutdownStep) => void
       checks: tracing === undefined ? checks : tracedChecks(checks, tracing.tracer),
       observeMove: metrics?.observeCheck,
       artifacts,
-      artifactUrls: createArtifactUrls({ key: keys.urlSigningKey, validSeconds: config.urlValidSeconds }),
+      artifactUrls: createArtifactUrls({
+        key: keys.urlSigningKey,
+        acceptedKeys: config.urlAcceptedKeys,
+        validSeconds: config.urlValidSeconds,
+      }),
       health: createHealth({
         probeDatabase: () => database.probe(),
         probeLockStore: () => locks.probe(),

@@ -55,6 +55,8 @@ describe("readConfig", () => {
     ["OTA_MIGRATE", "yes"],
     ["OTA_URL_SIGNING_KEY", "c2hvcnQ="],
     ["OTA_URL_SIGNING_KEY", `${"ab".repeat(40)} `],
+    ["OTA_URL_ACCEPTED_KEYS", `${"ab".repeat(32)},c2hvcnQ=`],
+    ["OTA_URL_ACCEPTED_KEYS", `${"ab".repeat(32)},`],
     ["OTA_OPERATOR_KEY", "short"],
     ["LOG_LEVEL", "verbose"],
   ] as const)("%s=%s is refused, and the message names the variable and what it accepts", ([name, value]) => {
@@ -91,6 +93,13 @@ describe("readConfig", () => {
     expect(hex?.urlSigningKey).toEqual(key);
     expect(base64?.urlSigningKey).toEqual(key);
     expect(hex?.http.publicUrl).toBe("https://ota.example.com/api");
+  });
+
+  test("the accepted keys are none, or those between the commas", () => {
+    const keys = [Buffer.alloc(32, 1), Buffer.alloc(48, 2)];
+    const OTA_URL_ACCEPTED_KEYS = `${keys[0]?.toString("hex")}, ${keys[1]?.toString("base64")}`;
+    expect(readConfig({ OTA_URL_ACCEPTED_KEYS }).urlAcceptedKeys).toEqual(keys);
+    expect(readConfig({}).urlAcceptedKeys).toEqual([]);
   });
 });
 

@@ -8,7 +8,7 @@ export interface ArtifactUrls {
    */
   sign(firmwareId: string, options: SignOptions): string;
 
-  /** Says whether a signature is this service's, for that firmware and that time, and whether the time is still to come. */
+  /** Says whether a signature was made with a key that this service accepts, for that firmware and that time, and whether the time is still to come. */
   verify(signed: SignedArtifact): "valid" | "expired" | "forged";
 }
 
@@ -38,15 +38,20 @@ export interface SignedArtifact {
 export interface ArtifactUrlOptions {
   /** Shared by all processes of the installation; at least 32 bytes. */
   readonly key: Uint8Array;
+  /**
+   * Keys whose URLs are accepted as well: those of a rotation.
+   * @default none
+   */
+  readonly acceptedKeys?: readonly Uint8Array[];
   /** How long a URL works at the least. */
   readonly validSeconds: number;
   /** @default Date.now */
   readonly nowMs?: () => number;
 }
 
-/** Signed URLs under one key. No state, no I/O: any process checks what another has signed. */
+/** URLs signed with one key. No state, no I/O: any process checks what another has signed. */
 export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
-  const { key, validSeconds, nowMs = Date.now } = options;
+  const { key, acceptedKeys = [], validSeconds, nowMs = Date.now } = options;
   const slotSeconds = Math.max(1, Math.floor(validSeconds / 2));
   const nowSeconds = () => Math.floor(nowMs() / 1000);
   // Every device of a slot gets the same path, so each is made once.
@@ -68,9 +73,12 @@ export function createArtifactUrls(options: ArtifactUrlOptions): ArtifactUrls {
     },
 
     verify({ signature, ...signed }) {
-      const expected = hmac(key, signed);
       const given = Buffer.from(signature, "base64url");
-      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return "forged";
+      const fits = (by: Uint8Array): boolean => {
+        const expected = hmac(by, signed);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      };
+      if (!fits(key) && !acceptedKeys.some(fits)) return "forged";
       return signed.expires > nowSeconds() ? "valid" : "expired";
     },
   };

@@ -47,9 +47,25 @@ describe("createArtifactUrls", () => {
     expect(urls.sign(firmwareId, { publicUrl: BASE })).not.toBe(first);
   });
 
-  test("a URL signed with another key is forged", () => {
-    const others = createArtifactUrls({ key: randomBytes(32), validSeconds: 3600, nowMs: () => now });
-    expect(urls.verify(read(others.sign(firmwareId, { publicUrl: "" })))).toBe("forged");
+  test("a URL signed with another key is forged, unless that key is accepted; none is signed with an accepted one", () => {
+    const [otherKey, unusedKey] = [randomBytes(32), randomBytes(32)];
+    const others = createArtifactUrls({ key: otherKey, validSeconds: 3600, nowMs: () => now });
+    const signed = read(others.sign(firmwareId, { publicUrl: "" }));
+    expect(urls.verify(signed)).toBe("forged");
+
+    const rotating = createArtifactUrls({
+      ...{ key, acceptedKeys: [unusedKey, otherKey], validSeconds: 3600, nowMs: () => now },
+    });
+    expect(rotating.verify(signed)).toBe("valid");
+    expect(rotating.verify({ ...signed, expires: signed.expires + 1 })).toBe("forged");
+    const own = rotating.sign(firmwareId, { publicUrl: BASE });
+    expect(own).toBe(urls.sign(firmwareId, { publicUrl: BASE }));
+    expect(rotating.verify(read(own))).toBe("valid");
+
+    const start = now;
+    now = start + 5_400_000;
+    expect(rotating.verify(signed)).toBe("expired");
+    now = start;
   });
 });
 

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { createTestDatabase, hasPostgres } from "@ota/testkit";
 import { describe, expect, test } from "vitest";
 import { check, seedFleet } from "../service/operator-client.ts";
-import { startServiceProcess } from "../service/service-process.ts";
+import { type ListeningService, startServiceProcess } from "../service/service-process.ts";
 import { aDevice, aProduct } from "../support/fleet.ts";
 import { startApi } from "../support/start-api.ts";
 
@@ -58,30 +58,44 @@ describe.skipIf(!hasPostgres)("docs/operate-keys.md", { timeout: 120_000 }, () =
     }
   });
 
-  test("a URL of the old signing key is refused by the new one; a check, or the device's own token, gets the file", async () => {
+  test("the three steps of the URL key's rotation: each process accepts what the others sign, until the old key is gone", async () => {
     const artifacts = await mkdtemp(join(tmpdir(), "ota-artifacts-"));
     const env = { DATABASE_URL: await createTestDatabase(), OTA_ARTIFACT_DIR: artifacts };
-    const start = (byte: number) =>
-      startServiceProcess({ env: { ...env, OTA_URL_SIGNING_KEY: Buffer.alloc(32, byte).toString("base64") } });
-    const old = await start(1);
-    const renewed = await start(2);
+    const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+    const start = (by: number, accepted: string) =>
+      startServiceProcess({ env: { ...env, OTA_URL_SIGNING_KEY: key(by), OTA_URL_ACCEPTED_KEYS: accepted } });
+    const untold = await start(1, "");
+    const told = await start(1, key(2));
+    const renewed = await start(2, key(1));
+    const done = await start(2, "");
     try {
-      const { tokens } = await seedFleet(old.url, { devices: 1 });
+      const { tokens } = await seedFleet(untold.url, { devices: 1 });
       const [token = ""] = tokens;
-      const first = (await check(old.url, token)).body;
-      const { pathname, search } = new URL(first.firmware.url);
-      expect((await fetch(`${old.url}${pathname}${search}`)).status).toBe(200);
-      const refused = await fetch(`${renewed.url}${pathname}${search}`);
-      expect(refused.status).toBe(403);
-      expect(await refused.json()).toMatchObject({ code: "SIGNED_URL_INVALID" });
-
+      const checked = async (service: ListeningService) => (await check(service.url, token)).body;
       const headers = { authorization: `Bearer ${token}` };
-      expect((await fetch(`${renewed.url}${pathname}${search}`, { headers })).status).toBe(200);
-      const again = (await check(renewed.url, token)).body;
+      const first = await checked(untold);
+      const [old, fresh] = [first, await checked(renewed)].map(({ firmware }) => {
+        const { pathname, search } = new URL(firmware.url);
+        return `${pathname}${search}`;
+      });
+      const statuses = async (service: ListeningService) => [
+        (await fetch(`${service.url}${old}`)).status,
+        (await fetch(`${service.url}${fresh}`)).status,
+      ];
+      // Without the first step, what a process of the second has signed is refused by those that are not there yet.
+      expect(await statuses(untold)).toEqual([200, 403]);
+      expect(await statuses(told)).toEqual([200, 200]);
+      expect(await statuses(renewed)).toEqual([200, 200]);
+      expect(await statuses(done)).toEqual([403, 200]);
+
+      // What a URL that is refused costs: nothing but another check, or the device's own token.
+      expect(await (await fetch(`${done.url}${old}`)).json()).toMatchObject({ code: "SIGNED_URL_INVALID" });
+      expect((await fetch(`${done.url}${old}`, { headers })).status).toBe(200);
+      const again = await checked(done);
       expect(again.attempt.id).toBe(first.attempt.id);
       expect((await fetch(again.firmware.url)).status).toBe(200);
     } finally {
-      await Promise.all([old.dispose(), renewed.dispose()]);
+      await Promise.all([untold, told, renewed, done].map((service) => service.dispose()));
       await rm(artifacts, { recursive: true, force: true });
     }
   });
