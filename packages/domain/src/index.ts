@@ -91,16 +91,11 @@ export {
 } from "./devices/upgrades.ts";
 export { OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
 export { type ExplainedCandidate, type Explanation, explainDevice } from "./explain.ts";
-export {
-  type AttemptFigures,
-  type FailureFigure,
-  type FiguresRequest,
-  type ProductFigures,
-  productFigures,
-  rolloutFigures,
-  type VersionFigure,
-} from "./figures/fleet-figures.ts";
+export type { AttemptCounts, AttemptFigures, FailureFigure } from "./figures/attempt-figures.ts";
 export { foldFigures } from "./figures/fold-figures.ts";
+export { type ProductFigures, productFigures, type VersionFigure } from "./figures/product-figures.ts";
+export type { FiguresRequest } from "./figures/read-figures.ts";
+export { type RolloutFigures, type RolloutVersionFigure, rolloutFigures } from "./figures/rollout-figures.ts";
 export { installationId } from "./installation.ts";
 export {
   authenticateOperator,

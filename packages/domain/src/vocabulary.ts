@@ -73,10 +73,11 @@ export type DeviceOrigin = (typeof DEVICE_ORIGINS)[number];
 /**
  * What the figures of a fleet count:
  * - `rollout_state`: a rollout's attempts, by state;
+ * - `rollout_step_state`: those among them that are a step to the rollout's firmware, by firmware and state;
  * - `rollout_failure`: a rollout's attempts that failed or timed out, by reason;
  * - `product_version`: a product's devices, by the version that they run as far as it is known.
  */
-export const FIGURE_KINDS = ["rollout_state", "rollout_failure", "product_version"] as const;
+export const FIGURE_KINDS = ["rollout_state", "rollout_step_state", "rollout_failure", "product_version"] as const;
 export type FigureKind = (typeof FIGURE_KINDS)[number];
 
 /** Why a check answers "none", in the order of precedence: of several refusals the first one here is given. */
@@ -91,6 +92,7 @@ export const NONE_REASONS = [
   "ROLLOUT_PAUSED",
   "WINDOW_CLOSED",
   "CAP_REACHED",
+  "UPGRADE_CANCELLED",
   "ATTEMPTS_EXHAUSTED",
   "BACKOFF",
 ] as const;

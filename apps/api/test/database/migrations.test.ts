@@ -10,6 +10,7 @@ import {
   listFirmware,
   listUpgrades,
   migrationsFolder,
+  rolloutFigures,
   schema,
 } from "@ota/domain";
 import { LockFactory, MemoryStore } from "@ota/lock-core";
@@ -65,7 +66,7 @@ describe.skipIf(!hasPostgres)("migratePostgres", () => {
 
   test("data of the first schema are read by the code of now, and counted", async () => {
     const config = await freshDatabase();
-    await migrateToFirstSchema(config);
+    await migrateToSchema(config, { migrations: 1 });
     await query(config, FLEET_OF_THE_FIRST_SCHEMA);
     await migratePostgres(config, "auto");
     await withDatabase(config, async (db) => {
@@ -115,7 +116,7 @@ describe.skipIf(!hasPostgres)("migratePostgres", () => {
 
   test("a device of the first schema is offered what is released there, by its old token", async () => {
     const config = await freshDatabase();
-    await migrateToFirstSchema(config);
+    await migrateToSchema(config, { migrations: 1 });
     await query(config, FLEET_OF_THE_FIRST_SCHEMA);
     await migratePostgres(config, "auto");
     await withDatabase(config, async (db) => {
@@ -127,6 +128,38 @@ describe.skipIf(!hasPostgres)("migratePostgres", () => {
       expect(await answerTo("attic")).toMatchObject({ decision: "update", firmware: { version: "1.1.0" } });
       expect(await answerTo("cellar")).toMatchObject({ decision: "none", reason: "UP_TO_DATE" });
       await checks.close();
+    });
+  });
+
+  test("steps of before are counted, and so are those that are written while the migration waits", async () => {
+    const config = await freshDatabase();
+    await migrateToSchema(config, { migrations: 8 });
+    await query(config, FLEET_OF_THE_FIRST_SCHEMA);
+    await query(config, STEP);
+    await query(config, stepOf("cellar"));
+    const writer = postgres(config.url, { max: 1 });
+    const late = postgres(config.url, { max: 1 });
+    try {
+      let migrated: Promise<unknown> = Promise.resolve();
+      let written: Promise<unknown> = Promise.resolve();
+      await writer.begin(async (tx) => {
+        await tx.unsafe(stepOf("attic"));
+        migrated = migratePostgres(config, "auto");
+        await lockIsAwaited(config, "ShareRowExclusiveLock");
+        written = late.unsafe(stepOf("kitchen")).execute();
+        await lockIsAwaited(config, "RowExclusiveLock");
+      });
+      await Promise.all([migrated, written]);
+    } finally {
+      await Promise.all([writer.end(), late.end()]);
+    }
+    await withDatabase(config, async (db) => {
+      const [rollout] = await db.select().from(schema.rollouts);
+      const figures = await rolloutFigures(db, { rolloutId: rollout?.publicId ?? "" });
+      expect(figures.versions).toMatchObject([
+        { firmware: { version: "1.1.0" }, attempts: { succeeded: 1, failed: 1, cancelled: 0 } },
+        { firmware: { version: "1.0.5" }, attempts: { succeeded: 0, failed: 0, cancelled: 3 } },
+      ]);
     });
   });
 
@@ -149,14 +182,14 @@ describe.skipIf(!hasPostgres)("migratePostgres", () => {
   });
 });
 
-/** Applies the first migration alone, as the first version of the service did. */
-async function migrateToFirstSchema(config: PostgresConfig): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "first-schema-"));
+/** Applies the first migrations alone, as an earlier version of the service did. */
+async function migrateToSchema(config: PostgresConfig, { migrations }: { readonly migrations: number }): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "older-schema-"));
   try {
     await cp(migrationsFolder, folder, { recursive: true });
     const file = join(folder, "meta", "_journal.json");
     const journal = JSON.parse(await readFile(file, "utf8")) as { entries: unknown[] };
-    await writeFile(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, 1) }));
+    await writeFile(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, migrations) }));
     const client = postgres(config.url, { max: 1, onnotice: () => {} });
     await migrate(drizzle(client), { migrationsFolder: folder });
     await client.end();
@@ -173,6 +206,40 @@ async function withDatabase(config: PostgresConfig, use: (db: Database) => Promi
     await client.end();
   }
 }
+
+/** Until somebody waits for such a lock on the attempts. */
+async function lockIsAwaited(config: PostgresConfig, mode: string): Promise<void> {
+  await expect
+    .poll(
+      () =>
+        query(
+          config,
+          `select from pg_locks where not granted and relation = 'upgrade_attempts'::regclass and mode = '${mode}'`,
+        ),
+      { timeout: 10_000 },
+    )
+    .toHaveLength(1);
+}
+
+/** A firmware on the way to the one that is rolled out, and an attempt on it. */
+const STEP = `
+  insert into firmware (public_id, product_id, version, canonical_version, state, size_bytes, sha256, sha1, md5, file_name,
+    content_type, released_at)
+  select gen_random_uuid(), id, '1.0.5', '1.0.5', 'released', 8, repeat('d', 64), repeat('b', 40), repeat('c', 32),
+    'f.bin', 'application/octet-stream', now()
+  from products;
+`;
+
+const stepOf = (serial: string) => `
+  with upgrade as (
+    insert into upgrades (public_id, device_id, firmware_id, rollout_id)
+    select gen_random_uuid(), devices.id, firmware.id, rollouts.id
+    from devices, firmware, rollouts where serial = '${serial}' and version = '1.0.5'
+    returning *
+  )
+  insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state, closed_at)
+  select id, device_id, firmware_id, rollout_id, 1, 'cancelled', now() from upgrade;
+`;
 
 /** Three devices, by SQL that knows the first schema's columns only. Each one's token is its serial. */
 const FLEET_OF_THE_FIRST_SCHEMA = `

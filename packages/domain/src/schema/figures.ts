@@ -9,8 +9,9 @@ const counted = {
   /** The rollout, or the product. */
   ownerId: internalRef("owner_id").notNull(),
   /**
-   * The state; the version, empty where none is known; or `state:code:message` of a failure, whose code and message may
-   * be empty. The message's digits are `#`, so that a reason is one, whatever address or percentage it names.
+   * The state; `firmware:state` of a step, with the firmware's internal id; the version, empty where none is known; or
+   * `state:code:message` of a failure, whose code and message may be empty. The message's digits are `#`, so that a reason
+   * is one, whatever address or percentage it names.
    */
   key: text("key").notNull(),
 };

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   ATTEMPT_STATES,
+  type AttemptFigures,
   type AttemptState,
   type Database,
   foldFigures,
@@ -21,7 +22,8 @@ const { devices, firmware, rollouts, upgradeAttempts, upgrades } = schema;
 /** What happens to a device, each in a transaction of its own, which is undone where so drawn. */
 type Happening = { readonly undone: boolean } & (
   | { readonly kind: "version"; readonly version: string | null }
-  | { readonly kind: "attempt"; readonly release: number }
+  // Of one release's firmware under another's rollout, it is a step.
+  | { readonly kind: "attempt"; readonly firmware: number; readonly rollout: number }
   | {
       readonly kind: "state";
       readonly state: AttemptState;
@@ -38,7 +40,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     version: fc.constantFrom("1.0.0", "2.0.0", "not:a:version", null),
     undone,
   }),
-  fc.record({ kind: fc.constant("attempt"), release: fc.nat({ max: 1 }), undone }),
+  fc.record({ kind: fc.constant("attempt"), firmware: fc.nat({ max: 2 }), rollout: fc.nat({ max: 1 }), undone }),
   {
     weight: 3,
     arbitrary: fc.record({
@@ -111,15 +113,22 @@ describe.skipIf(!hasPostgres)("the figures of a fleet", () => {
 interface Fleet {
   readonly product: string;
   readonly productId: bigint;
-  readonly releases: readonly { readonly firmwareId: bigint; readonly rolloutId: bigint; readonly publicId: string }[];
+  readonly releases: readonly Release[];
+}
+
+interface Release {
+  readonly version: string;
+  readonly firmwareId: bigint;
+  readonly rolloutId: bigint;
+  readonly publicId: string;
 }
 
 async function aFleet(db: Database): Promise<Fleet> {
   const { product, release } = await createFleet(db);
-  for (const version of ["1.0.0", "2.0.0"]) await release(version, { startRollout: true });
+  for (const version of ["1.0.0", "2.0.0", "3.0.0"]) await release(version, { startRollout: true });
   const releases = await db
     .select({
-      productId: firmware.productId,
+      ...{ productId: firmware.productId, version: firmware.version },
       ...{ firmwareId: firmware.id, rolloutId: rollouts.id, publicId: rollouts.publicId },
     })
     .from(rollouts)
@@ -163,8 +172,11 @@ async function happen(
     case "version":
       await tx.update(devices).set({ reportedVersion: one.version }).where(eq(devices.id, deviceId));
       return;
-    case "attempt":
-      return openAttempt(tx, { deviceId, ...(fleet.releases[one.release] as Fleet["releases"][number]) });
+    case "attempt": {
+      const { firmwareId } = fleet.releases[one.firmware] as Release;
+      const { rolloutId } = fleet.releases[one.rollout] as Release;
+      return openAttempt(tx, { deviceId, firmwareId, rolloutId });
+    }
     case "state": {
       const newest = tx
         .select({ id: upgradeAttempts.id })
@@ -226,12 +238,20 @@ async function expectTrue({ db, query }: PostgresTestDatabase, fleet: Fleet): Pr
   expect(product.devices).toBe(versions.reduce((sum, { count }) => sum + Number(count), 0));
 
   const ids = fleet.releases.map(({ rolloutId }) => rolloutId);
-  const pairs = [{ figures: product, of: ids }];
-  for (const { publicId, rolloutId } of fleet.releases) {
-    pairs.push({
-      figures: { ...product, ...(await rolloutFigures(db, { rolloutId: publicId, limit: 200 })) },
-      of: [rolloutId],
-    });
+  const pairs: { figures: AttemptFigures; of: bigint[] }[] = [{ figures: product, of: ids }];
+  for (const release of fleet.releases) {
+    const { rolloutId } = release;
+    const figures = await rolloutFigures(db, { rolloutId: release.publicId, limit: 200 });
+    pairs.push({ figures, of: [rolloutId] });
+    expect(figures.versions[0]?.firmware.version).toBe(release.version);
+    const brought = await counted(
+      "f.version, a.state, null as a",
+      `upgrade_attempts a join firmware f on f.id = a.firmware_id where a.rollout_id = ${rolloutId}`,
+    );
+    const told = figures.versions.flatMap(({ firmware: { version }, attempts }) =>
+      ATTEMPT_STATES.map((state) => ({ version, state, a: null, count: attempts[state] })),
+    );
+    expect(sorted(told.filter(({ count }) => count !== 0))).toEqual(sorted(brought));
   }
   for (const { figures, of } of pairs) {
     const attempts = `upgrade_attempts where rollout_id in (${of.join(", ")})`;

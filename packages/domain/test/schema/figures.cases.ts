@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ATTEMPT_STATES, foldFigures, productFigures } from "../../src/index.ts";
+import { ATTEMPT_STATES, foldFigures, productFigures, rolloutFigures } from "../../src/index.ts";
 import { anAttempt, setAttemptState } from "../support/attempts.ts";
 import { casesOn, type TestDatabase } from "../support/databases.ts";
 import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
@@ -16,6 +16,9 @@ const FIGURES = `
 const COUNTED = `
   select kind, owner_id::text, key, count(*)::int as count from (
     select 'rollout_state' as kind, rollout_id as owner_id, state as key from upgrade_attempts
+    union all
+    select 'rollout_step_state', a.rollout_id, a.firmware_id || ':' || a.state
+    from upgrade_attempts a join rollouts r on r.id = a.rollout_id where r.firmware_id <> a.firmware_id
     union all
     select 'rollout_failure', rollout_id, failure_figure_key(a) from upgrade_attempts a
     where state in ('failed', 'timed_out')
@@ -35,7 +38,8 @@ async function anOffer({ db }: TestDatabase) {
   const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
   const { device } = await aDevice(db, product);
   const { attemptId } = await anAttempt(db, { deviceId: device.id, firmwareId: firmware.id, state: "offered" });
-  return { product, device, attemptId };
+  const rolloutId = firmware.rollouts[0]?.id as string;
+  return { product, device, firmware, rolloutId, attemptId };
 }
 
 export const figureCases = casesOn("the figures", (database) => {
@@ -57,6 +61,42 @@ export const figureCases = casesOn("the figures", (database) => {
     });
     await expect(undone).rejects.toThrow("undone");
     expect(await deltas()).toBe(before);
+  });
+
+  it("count the steps of a rollout besides, so that its own firmware costs no more than without", async () => {
+    const { db, query } = database();
+    const { product, firmware, rolloutId, attemptId } = await anOffer(database());
+    const row = `(select id from rollouts where public_id = '${rolloutId}')`;
+    const deltas = () =>
+      query(
+        `select kind, key, delta from figure_deltas where owner_id = ${row} and kind <> 'product_version' order by id`,
+      );
+    expect(await deltas()).toEqual([{ kind: "rollout_state", key: "offered", delta: 1 }]);
+
+    const step = await aReleasedFirmware(db, { product, version: "0.9.0" });
+    const other = await aReleasedFirmware(db, { product, version: "0.8.0" });
+    for (const { id, count } of [
+      { id: step.id, count: 1 },
+      { id: other.id, count: 2 },
+    ]) {
+      for (let n = 0; n < count; n += 1) {
+        const { device } = await aDevice(db, product);
+        await anAttempt(db, { deviceId: device.id, firmwareId: id, rolloutId, state: "offered" });
+      }
+    }
+    await setAttemptState(db, { attemptId, state: "succeeded" });
+    const expected = [
+      { firmware: { id: firmware.id, version: "1.0.0" }, attempts: { offered: 0, succeeded: 1 } },
+      { firmware: { id: other.id, version: "0.8.0" }, attempts: { offered: 2, succeeded: 0 } },
+      { firmware: { id: step.id, version: "0.9.0" }, attempts: { offered: 1, succeeded: 0 } },
+    ];
+    const figures = (limit?: number) => rolloutFigures(db, { rolloutId, limit });
+    expect(await figures()).toMatchObject({ attempts: { offered: 3, succeeded: 1 }, versions: expected });
+    expect((await figures(2)).versions).toMatchObject(expected.slice(0, 2));
+    expect((await figures(1)).versions).toMatchObject(expected.slice(0, 1));
+    await expectTrueFigures(database());
+    await db.transaction((tx) => foldFigures({ intervalMs: 1 }).runBatch({ tx, fence: undefined, position: null }));
+    expect((await figures()).versions).toMatchObject(expected);
   });
 
   it("count a failure by its reason, whatever numbers its message names", async () => {

@@ -2,17 +2,23 @@ import { and, eq } from "drizzle-orm";
 import { type AttemptState, type Database, schema, TERMINAL_ATTEMPT_STATES } from "../../src/index.ts";
 import { newPublicId } from "../../src/public-id.ts";
 
-/** Writes an attempt as the check would: the upgrade where there is none yet, and its next attempt in the given state. */
+/**
+ * Writes an attempt as the check would: the upgrade where there is none yet, and its next attempt in the given state.
+ * Under another rollout than its firmware's own, it is a step.
+ */
 export async function anAttempt(
   db: Database,
-  input: { deviceId: string; firmwareId: string; state: AttemptState },
+  input: { deviceId: string; firmwareId: string; rolloutId?: string; state: AttemptState },
 ): Promise<{ attemptId: number; upgradeId: string }> {
   const { devices, firmware, rollouts, upgradeAttempts, upgrades } = schema;
   const [found] = await db
     .select({ deviceId: devices.id, firmwareId: firmware.id, rolloutId: rollouts.id })
     .from(devices)
     .innerJoin(firmware, eq(firmware.publicId, input.firmwareId))
-    .innerJoin(rollouts, eq(rollouts.firmwareId, firmware.id))
+    .innerJoin(
+      rollouts,
+      input.rolloutId === undefined ? eq(rollouts.firmwareId, firmware.id) : eq(rollouts.publicId, input.rolloutId),
+    )
     .where(eq(devices.publicId, input.deviceId));
   if (found === undefined) throw new Error("An attempt needs a device, and a firmware that has a rollout.");
   await db

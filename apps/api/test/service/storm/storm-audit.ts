@@ -40,6 +40,8 @@ const FIGURES = `
 const TABLES = `
   select 'rollout_state' as kind, rollout_id as owner_id, state as key, count(*)::int as n
     from upgrade_attempts group by 2, 3
+  union all select 'rollout_step_state', a.rollout_id, a.firmware_id || ':' || a.state, count(*)::int
+    from upgrade_attempts a join rollouts r on r.id = a.rollout_id where r.firmware_id <> a.firmware_id group by 2, 3
   union all select 'rollout_failure', rollout_id, failure_figure_key(a), count(*)::int
     from upgrade_attempts a where state in ('failed', 'timed_out') group by 2, 3
   union all select 'product_version', product_id, coalesce(reported_version, confirmed_version, ''), count(*)::int

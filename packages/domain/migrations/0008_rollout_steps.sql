@@ -1,0 +1,2 @@
+ALTER TABLE "figures" DROP CONSTRAINT "figures_kind_check";--> statement-breakpoint
+ALTER TABLE "figures" ADD CONSTRAINT "figures_kind_check" CHECK ("figures"."kind" in ('rollout_state', 'rollout_step_state', 'rollout_failure', 'product_version'));
