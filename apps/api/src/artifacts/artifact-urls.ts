@@ -8,7 +8,10 @@ export interface ArtifactUrls {
    */
   sign(firmwareId: string, options: SignOptions): string;
 
-  /** Says whether a signature was made with a key that this service accepts, for that firmware and that time, and whether the time is still to come. */
+  /**
+   * Says whether a signature was made with a key that this service accepts, for that firmware and that time, and whether
+   * the time is still to come.
+   */
   verify(signed: SignedArtifact): "valid" | "expired" | "forged";
 }
 
