@@ -2,18 +2,24 @@ import { ATTEMPT_STATES, type AttemptFigures, productFigures, rolloutFigures } f
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, publicIdSchema } from "../http/schemas.ts";
+import { versionSchema } from "./fields.ts";
 
 const count = z.int().min(0);
 
+const attemptCounts = z
+  .strictObject(
+    Object.fromEntries(ATTEMPT_STATES.map((state) => [state, count])) as Record<
+      (typeof ATTEMPT_STATES)[number],
+      typeof count
+    >,
+  )
+  .meta({
+    id: "AttemptCounts",
+    description: "The attempts in each state. A device that was tried twice has two.",
+  });
+
 const attemptFields = {
-  attempts: z
-    .strictObject(
-      Object.fromEntries(ATTEMPT_STATES.map((state) => [state, count])) as Record<
-        (typeof ATTEMPT_STATES)[number],
-        typeof count
-      >,
-    )
-    .meta({ description: "The attempts in each state. A device that was tried twice has two." }),
+  attempts: attemptCounts,
   failures: z
     .array(
       z.object({
@@ -29,7 +35,18 @@ const attemptFields = {
     .meta({ description: "Why attempts have failed or timed out, the most frequent reason first." }),
 };
 
-const rolloutFiguresSchema = z.object(attemptFields).meta({ id: "RolloutFigures" });
+const rolloutFiguresSchema = z
+  .object({
+    versions: z
+      .array(z.object({ firmware: z.object({ id: publicIdSchema, version: versionSchema }), attempts: attemptCounts }))
+      .meta({
+        description:
+          "The attempts by the firmware that they bring: the rollout's own first, then the steps that devices below its " +
+          "`requiresVersion` are led over, the one with the most attempts first.",
+      }),
+    ...attemptFields,
+  })
+  .meta({ id: "RolloutFigures" });
 
 const productFiguresSchema = z
   .object({
@@ -82,7 +99,7 @@ export const figureRoutes: readonly RouteDefinition[] = [
     method: "GET",
     path: "/v1/rollouts/{rolloutId}/figures",
     operationId: "getRolloutFigures",
-    summary: "Count a rollout's attempts by state, and rank its failures",
+    summary: "Count a rollout's attempts by version and state, and rank its failures",
     description,
     tag: "Figures",
     auth: "operator",
@@ -90,11 +107,12 @@ export const figureRoutes: readonly RouteDefinition[] = [
     responses: { 200: { description: "The figures", body: rolloutFiguresSchema } },
     problems: ["NOT_FOUND"],
     async handler({ params, query }, { db }) {
-      return { status: 200, body: attemptView(await rolloutFigures(db, { ...params, ...query })) };
+      const { versions, ...attempts } = await rolloutFigures(db, { ...params, ...query });
+      return { status: 200, body: { versions: [...versions], ...attemptView(attempts) } };
     },
   }),
 ];
 
-function attemptView({ attempts, failures }: AttemptFigures): z.input<typeof rolloutFiguresSchema> {
+function attemptView({ attempts, failures }: AttemptFigures) {
   return { attempts, failures: [...failures] };
 }

@@ -59,6 +59,35 @@ describe.each(["postgres", "embedded"] as const)("figures on %s", { skip: !hasPo
     expect((await figures("?limit=1")).versions).toHaveLength(1);
   });
 
+  test("of a rollout tell its own firmware's attempts from those on the steps to it", async () => {
+    const product = await aProduct(api, { confirmBy: "report" });
+    const step = await aFirmware(api, { product, version: "1.5.0", release: false });
+    await api.operator("POST", `/v1/firmware/${step.id}/release`, { json: {} });
+    const target = await aFirmware(api, { product, version: "2.0.0", requiresVersion: "1.5.0" });
+    const rolloutId: string = (await api.operator("GET", `/v1/firmware/${target.id}`)).body.rollouts[0].id;
+    const versions = async (query = "") =>
+      (await api.operator("GET", `/v1/rollouts/${rolloutId}/figures${query}`)).body.versions;
+    const [ofTarget, ofStep] = [
+      { id: target.id, version: "2.0.0" },
+      { id: step.id, version: "1.5.0" },
+    ];
+    expect(await versions()).toMatchObject([{ firmware: ofTarget, attempts: { offered: 0 } }]);
+
+    const [first, second] = [await aDevice(api, { product }), await aDevice(api, { product })];
+    const offered = await first.call("POST", "/v1/check", { json: { version: "1.0.0" } });
+    await second.call("POST", "/v1/check", { json: { version: "1.0.0" } });
+    const done = { state: "succeeded", version: "1.5.0" };
+    await first.call("POST", `/v1/attempts/${offered.body.attempt.id}/reports`, { json: done });
+    await first.call("POST", "/v1/check", { json: { version: "1.5.0" } });
+    const expected = [
+      { firmware: ofTarget, attempts: { offered: 1, succeeded: 0 } },
+      { firmware: ofStep, attempts: { offered: 1, succeeded: 1 } },
+    ];
+    expect(await versions()).toMatchObject(expected);
+    expect(await versions("?limit=1")).toMatchObject(expected.slice(0, 1));
+    expect(await versions("?limit=1")).toHaveLength(1);
+  });
+
   test("a version that is none is counted as it is reported", async () => {
     const product = await aProduct(api);
     const { call } = await aDevice(api, { product });

@@ -33,14 +33,13 @@ export async function aFirmware(
     readonly version?: string;
     readonly sizeBytes?: number;
     readonly release?: boolean;
+    readonly requiresVersion?: string;
   },
 ): Promise<UploadedFirmware> {
   const bytes = randomBytes(input.sizeBytes ?? 1000);
-  const uploaded = await api.operator(
-    "POST",
-    `/v1/products/${input.product}/firmware?version=${input.version ?? "2.0.0"}`,
-    { bytes },
-  );
+  const { version = "2.0.0", requiresVersion } = input;
+  const facts = new URLSearchParams({ version, ...(requiresVersion === undefined ? {} : { requiresVersion }) });
+  const uploaded = await api.operator("POST", `/v1/products/${input.product}/firmware?${facts}`, { bytes });
   expect(uploaded.status).toBe(201);
   const id: string = uploaded.body.id;
   if (input.release !== false) {
