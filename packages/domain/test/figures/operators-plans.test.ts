@@ -42,6 +42,8 @@ describe.skipIf(!hasPostgres)("the statements of figures, the audit log and the 
       insert into figures (kind, owner_id, key, count)
         select 'rollout_state', r.id, s, 5 from rollouts r, unnest(array['offered', 'succeeded', 'failed']) s;
       insert into figures (kind, owner_id, key, count)
+        select 'rollout_step_state', r.id, r.firmware_id + n || ':succeeded', 1 from rollouts r, generate_series(1, 3) n;
+      insert into figures (kind, owner_id, key, count)
         select 'product_version', p.id, '1.0.' || n, 5 from products p, generate_series(1, 50) n;
       insert into figure_deltas (kind, owner_id, key, delta)
         select 'rollout_state', r.id, 'offered', 1 from rollouts r, generate_series(1, 5);

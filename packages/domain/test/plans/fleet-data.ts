@@ -120,6 +120,8 @@ function insertsOf({ devices, recordsPerDevice }: FleetSize): readonly string[] 
   const state = `case
     when k = ${newest} and ${LIVE} then (array['offered', 'downloading', 'installing'])[1 + n / 20 % 3]
     when n % 20 = 11 then 'failed' when n % 20 = 12 then 'timed_out' when n % 20 = 14 then 'superseded' else 'succeeded' end`;
+  // A step to the next version.
+  const rollout = `case when n % 20 = 14 and k < ${newest} then k + 1 else k end`;
   const attempt = (of: {
     readonly id: string;
     readonly number: 1 | 2;
@@ -131,7 +133,7 @@ function insertsOf({ devices, recordsPerDevice }: FleetSize): readonly string[] 
         insert into upgrade_attempts
           (id, upgrade_id, device_id, firmware_id, rollout_id, n, state, last_seq, failure_message, opened_at, updated_at, closed_at)
         overriding system value
-        select ${of.id}, u, n, k, k, ${of.number}, state, 2, case state when 'failed' then 'no space left: ' || n % 7 end, at, at,
+        select ${of.id}, u, n, k, ${rollout}, ${of.number}, state, 2, case state when 'failed' then 'no space left: ' || n % 7 end, at, at,
           case when state not in ('offered', 'downloading', 'installing') then at end
         from ${rows} u,
           lateral (select 1 + (u - 1) / ${devices} as k, 1 + (u - 1) % ${devices} as n) record,
@@ -204,6 +206,10 @@ export const OTHER_PRODUCTS = `
     select 'rollout_state', r.id, key, 5
     from rollouts r join firmware f on f.id = r.firmware_id join products p on p.id = f.product_id,
       unnest(array['offered', 'failed', 'succeeded', 'superseded']) key
+    where p.name like 'other-%';
+  insert into figures (kind, owner_id, key, count)
+    select 'rollout_step_state', r.id, r.firmware_id - 1 || ':succeeded', 1
+    from rollouts r join firmware f on f.id = r.firmware_id join products p on p.id = f.product_id
     where p.name like 'other-%';
   insert into figures (kind, owner_id, key, count)
     select 'product_version', p.id, '1.0.' || k, 5 from products p, generate_series(1, 10) k where p.name like 'other-%';
