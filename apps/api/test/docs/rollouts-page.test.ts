@@ -12,7 +12,7 @@ const PAGE = resolve(import.meta.dirname, "../../../../docs/rollouts.md");
 test.skipIf(!hasPostgres)("the commands of the page about rollouts do what it says", async () => {
   const page = await readFile(PAGE, "utf8");
   const blocks = [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block);
-  expect(blocks).toHaveLength(2);
+  expect(blocks).toHaveLength(3);
   const examples = [...page.matchAll(/`((?:\[\{|\{)"(?:days|percentage)".*?)`/g)].map(([, json]) =>
     JSON.parse(json ?? ""),
   );
@@ -24,7 +24,10 @@ test.skipIf(!hasPostgres)("the commands of the page about rollouts do what it sa
     const env = {
       ...{ PATH: process.env["PATH"] ?? "", OTA_URL: api.url, OTA_OPERATOR_KEY: api.operatorKey, FIRMWARE: firmwareId },
     };
-    await promisify(execFile)("bash", ["-c", ["set -euo pipefail", ...blocks].join("\n")], { env });
+    const { stdout } = await promisify(execFile)("bash", ["-c", ["set -euo pipefail", ...blocks].join("\n")], { env });
+
+    const figures = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
+    expect(figures).toMatchObject({ failures: [], versions: [{ firmware: { id: firmwareId } }] });
 
     const { items } = (await api.operator("GET", `/v1/rollouts?firmwareId=${firmwareId}`)).body;
     expect(items).toMatchObject([
