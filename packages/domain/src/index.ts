@@ -36,6 +36,7 @@ export {
 export { type Database, migrationsFolder } from "./database.ts";
 export { type AttributeFilter, MAX_FILTER_NODES } from "./decide/attribute-filter.ts";
 export type { MaintenanceWindow } from "./decide/window.ts";
+export { type AttemptEvent, listAttemptEvents, type NewestEvents } from "./devices/attempt-events.ts";
 export {
   type AutoConfirmWords,
   activateAutoConfirm,
@@ -83,7 +84,6 @@ export { toldFacts } from "./devices/told-facts.ts";
 export { type DeviceChanges, updateDevice } from "./devices/update-device.ts";
 export {
   type Attempt,
-  type AttemptEvent,
   getUpgrade,
   listUpgrades,
   type Upgrade,

@@ -18,7 +18,8 @@ export interface Page<Item> {
 
 /** The largest `limit` of a page. */
 export const MAX_PAGE_LIMIT = 200;
-const DEFAULT_PAGE_LIMIT = 50;
+/** How many items a page has where nothing is said. */
+export const DEFAULT_PAGE_LIMIT = 50;
 
 /** The greatest identity: a list without a cursor starts below it. */
 const BEFORE_THE_FIRST = 2n ** 63n - 1n;

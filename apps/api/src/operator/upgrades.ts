@@ -4,6 +4,7 @@ import {
   type AttemptEvent,
   cancelUpgrade,
   getUpgrade,
+  listAttemptEvents,
   listUpgrades,
   REPORTED_STATES,
   resetUpgrade,
@@ -12,7 +13,13 @@ import {
 } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { attemptIdSchema, productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
+import {
+  attemptIdParamSchema,
+  attemptIdSchema,
+  productNameSchema,
+  publicIdSchema,
+  timeSchema,
+} from "../http/schemas.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 
 const params = z.strictObject({ upgradeId: publicIdSchema });
@@ -68,8 +75,23 @@ const upgradeSchema = z.object(upgradeFields).meta({
 });
 
 const upgradeHistorySchema = z
-  .object({ ...upgradeFields, attempts: z.array(attemptSchema.extend({ events: z.array(eventSchema) })) })
-  .meta({ id: "UpgradeHistory", description: "An upgrade with its attempts and their events, oldest first." });
+  .object({
+    ...upgradeFields,
+    attempts: z.array(
+      attemptSchema.extend({
+        events: z.array(eventSchema).meta({ description: "The last 50." }),
+        earlierEvents: z
+          .string()
+          .nullable()
+          .meta({
+            description:
+              "Where there are more: the `cursor` by which `/v1/upgrades/{upgradeId}/attempts/{number}/events` goes on with " +
+              "those before them.",
+          }),
+      }),
+    ),
+  })
+  .meta({ id: "UpgradeHistory", description: "An upgrade with its attempts and their newest events, oldest first." });
 
 /** Upgrades: which device moves to which firmware, how it goes, and an operator's say in it. */
 export const upgradeRoutes: readonly RouteDefinition[] = [
@@ -98,7 +120,7 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     method: "GET",
     path: "/v1/upgrades/{upgradeId}",
     operationId: "getUpgrade",
-    summary: "Get an upgrade with its whole history",
+    summary: "Get an upgrade with its history",
     tag: "Fleet",
     auth: "operator",
     request: { params },
@@ -106,6 +128,21 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     problems: ["NOT_FOUND"],
     async handler({ params }, { db }) {
       return { status: 200, body: upgradeHistoryView(await getUpgrade(db, params)) };
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/v1/upgrades/{upgradeId}/attempts/{number}/events",
+    operationId: "listAttemptEvents",
+    summary: "List the events of an attempt, newest first",
+    description: "Of each attempt up to 1,000 events are kept, and those that have moved it beyond that.",
+    tag: "Fleet",
+    auth: "operator",
+    request: { params: params.extend({ number: attemptIdParamSchema }), query: z.strictObject(pageFields) },
+    responses: { 200: { description: "A page of events", body: pageSchema(eventSchema) } },
+    problems: ["NOT_FOUND", "INVALID_CURSOR"],
+    async handler({ params, query }, { db }) {
+      return { status: 200, body: pageBody(await listAttemptEvents(db, { ...params, ...query }), eventView) };
     },
   }),
   defineRoute({
@@ -145,9 +182,10 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
 ];
 
 function upgradeHistoryView(upgrade: UpgradeHistory): z.output<typeof upgradeHistorySchema> {
-  const attempts = upgrade.attempts.map(({ events, ...attempt }) => ({
+  const attempts = upgrade.attempts.map(({ events, earlierEvents = null, ...attempt }) => ({
     ...attemptView(attempt),
     events: events.map(eventView),
+    earlierEvents,
   }));
   return { ...upgradeView(upgrade), attempts };
 }

@@ -3,11 +3,11 @@ import { alias } from "drizzle-orm/pg-core";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { requireOneOf } from "../fields.ts";
-import { isAnyOf } from "../id-list.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
 import { isPublicId } from "../public-id.ts";
-import { attemptEvents, devices, firmware, products, upgradeAttempts, upgrades } from "../schema/index.ts";
-import { ATTEMPT_STATES, type AttemptState, type ReportedState } from "../vocabulary.ts";
+import { devices, firmware, products, upgradeAttempts, upgrades } from "../schema/index.ts";
+import { ATTEMPT_STATES, type AttemptState } from "../vocabulary.ts";
+import { type NewestEvents, newestEvents } from "./attempt-events.ts";
 
 /** One try on an upgrade. */
 export interface Attempt {
@@ -26,25 +26,6 @@ export interface Attempt {
   readonly deadlineAt: Date | null;
 }
 
-/** One entry of an attempt's history, in the order of receipt. */
-export interface AttemptEvent {
-  readonly seq: number;
-  /** What the device said; `null`: the service itself moved the attempt. */
-  readonly reportedState: ReportedState | null;
-  /** `null` where the attempt was opened by it. */
-  readonly fromState: AttemptState | null;
-  /** Equal to `fromState` where the report was history only. */
-  readonly toState: AttemptState;
-  readonly reportedVersion: string | null;
-  readonly progressPercent: number | null;
-  readonly message: string | null;
-  readonly details: readonly string[];
-  readonly code: number | null;
-  /** The device's own clock, which may be wrong. */
-  readonly deviceTime: Date | null;
-  readonly receivedAt: Date;
-}
-
 /** The one record of a device's move to a firmware. */
 export interface Upgrade {
   /** Its public id. */
@@ -60,10 +41,10 @@ export interface Upgrade {
   readonly createdAt: Date;
 }
 
-/** An upgrade with all that happened to it. */
+/** An upgrade with its attempts, and the end of what happened to each. */
 export interface UpgradeHistory extends Upgrade {
   /** Oldest first. */
-  readonly attempts: readonly (Attempt & { readonly events: readonly AttemptEvent[] })[];
+  readonly attempts: readonly (Attempt & NewestEvents)[];
 }
 
 /** Lists upgrades, newest first: all, or those of a device, a firmware or a state of their newest attempt. */
@@ -95,7 +76,7 @@ export async function listUpgrades(
   return pageOf(window, { rows, idOf: (row) => row.upgrade.id, toItem: toUpgrade });
 }
 
-/** Reads an upgrade with its attempts and their events. Throws NOT_FOUND. */
+/** Reads an upgrade with its attempts and their newest events. Throws NOT_FOUND. */
 export async function getUpgrade(db: Database, input: { readonly upgradeId: string }): Promise<UpgradeHistory> {
   const attempt = allAttempts(db);
   const rows = isPublicId(input.upgradeId)
@@ -103,21 +84,15 @@ export async function getUpgrade(db: Database, input: { readonly upgradeId: stri
     : [];
   const newest = rows.at(-1);
   if (newest === undefined) throw new OtaError("NOT_FOUND", "There is no such upgrade.");
-  const attemptIds = rows.map(({ attempt }) => attempt.id);
-  const events = await db
-    .select()
-    .from(attemptEvents)
-    .where(isAnyOf(attemptEvents.attemptId, attemptIds))
-    .orderBy(asc(attemptEvents.attemptId), asc(attemptEvents.seq));
-  const eventsOf = Map.groupBy(events, (event) => event.attemptId);
+  const eventsOf = await newestEvents(db, newest.upgrade.id);
   return {
     ...toUpgrade(newest),
-    attempts: rows.map(({ attempt }) => ({
-      ...toAttempt(attempt),
-      events: (eventsOf.get(attempt.id) ?? []).map(({ attemptId: _, ...event }) => event),
-    })),
+    attempts: rows.map(({ attempt }) => ({ ...toAttempt(attempt), ...(eventsOf.get(attempt.id) ?? NO_EVENTS) })),
   };
 }
+
+/** Those of an attempt whose history was deleted, being old. */
+const NO_EVENTS: NewestEvents = { events: [], earlierEvents: undefined };
 
 interface UpgradeRow {
   readonly upgrade: typeof upgrades.$inferSelect;

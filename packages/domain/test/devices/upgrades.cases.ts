@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { getUpgrade, listUpgrades, schema } from "../../src/index.ts";
+import { getUpgrade, listAttemptEvents, listUpgrades, type PageRequest, schema } from "../../src/index.ts";
 import { anAttempt } from "../support/attempts.ts";
 import { casesOn } from "../support/databases.ts";
 import { codeOf } from "../support/errors.ts";
@@ -88,6 +88,57 @@ export const upgradeCases = casesOn("upgrades", (database) => {
     ]);
     expect(Object.keys(old?.events[0] ?? {})).not.toContain("attemptId");
     expect(current?.events).toHaveLength(1);
+  });
+
+  it("of a long history the last 50 events are given at once, and a cursor leads to those before them", async () => {
+    const { db, query } = database();
+    const product = await aProduct(db);
+    const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+    const { device } = await aDevice(db, product);
+    const pair = { deviceId: device.id, firmwareId: firmware.id };
+    const long = await anAttempt(db, { ...pair, state: "failed" });
+    const short = await anAttempt(db, { ...pair, state: "offered" });
+    await query(`
+      insert into attempt_events (attempt_id, seq, to_state)
+      select ${long.attemptId}, n, 'downloading' from generate_series(1, 120) n
+      union all select ${short.attemptId}, n, 'offered' from generate_series(1, 50) n
+    `);
+    const { upgradeId } = long;
+    const sequence = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+    const seqs = (events: readonly { readonly seq: number }[]) => events.map(({ seq }) => seq);
+
+    const [first, second] = (await getUpgrade(db, { upgradeId })).attempts;
+    expect(seqs(first?.events ?? [])).toEqual(sequence(71, 120));
+    expect(seqs(second?.events ?? [])).toEqual(sequence(1, 50));
+    expect(second?.earlierEvents).toBeUndefined();
+
+    const list = (number: number, page: PageRequest = {}) => listAttemptEvents(db, { upgradeId, number, ...page });
+    const earlier = await list(1, { cursor: first?.earlierEvents, limit: 60 });
+    expect(seqs(earlier.items)).toEqual(sequence(11, 70).toReversed());
+    const rest = await list(1, { cursor: earlier.nextCursor });
+    expect(seqs(rest.items)).toEqual(sequence(1, 10).toReversed());
+    expect(rest.nextCursor).toBeUndefined();
+    const whole = await list(1, { limit: 200 });
+    expect(seqs(whole.items)).toEqual(sequence(1, 120).toReversed());
+    expect(whole.items.slice(0, 50).toReversed()).toEqual(first?.events);
+    expect((await list(2)).nextCursor).toBeUndefined();
+    expect(await codeOf(list(2, { cursor: first?.earlierEvents }))).toBe("INVALID_CURSOR");
+  });
+
+  it("events of what is no attempt of the upgrade are NOT_FOUND, and a bad number is refused", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const firmware = await aReleasedFirmware(db, { product, version: "1.0.0" });
+    const { device } = await aDevice(db, product);
+    const { upgradeId } = await anAttempt(db, { deviceId: device.id, firmwareId: firmware.id, state: "offered" });
+    expect(await codeOf(listAttemptEvents(db, { upgradeId, number: 1 }))).toBe("no error");
+    expect(await codeOf(listAttemptEvents(db, { upgradeId, number: 2 }))).toBe("NOT_FOUND");
+    for (const id of ["", "\0", "00000000-0000-7000-8000-000000000000"]) {
+      expect(await codeOf(listAttemptEvents(db, { upgradeId: id, number: 1 }))).toBe("NOT_FOUND");
+    }
+    for (const number of [0, -1, 1.5, Number.NaN, 2 ** 31]) {
+      expect(await codeOf(listAttemptEvents(db, { upgradeId, number }))).toBe("INVALID_FIELD");
+    }
   });
 
   it("what belongs to nothing is NOT_FOUND, and an unknown state is refused", async () => {

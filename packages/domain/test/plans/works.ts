@@ -15,6 +15,7 @@ import {
   getUpgrade,
   hashToken,
   listAllowedDevices,
+  listAttemptEvents,
   listAudit,
   listDevices,
   listFirmware,
@@ -169,6 +170,8 @@ function operatorsWorks(): Readonly<Record<string, Work["run"]>> {
       ]),
     ),
     "an upgrade": ({ db, fleet }) => getUpgrade(db, { upgradeId: fleet.upgradeId("upToDate") }),
+    "an attempt's events": ({ db, fleet }) =>
+      listAttemptEvents(db, { upgradeId: fleet.upgradeId("upToDate"), number: 1 }),
     "cancelling an upgrade": ({ db, fleet }) =>
       cancelUpgrade(db, { actor: SYSTEM, upgradeId: fleet.upgradeId("toCancel") }),
     "resetting an upgrade": ({ db, fleet }) =>
