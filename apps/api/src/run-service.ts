@@ -8,6 +8,7 @@ import { type OpenDatabase, openDatabase } from "./database.ts";
 import { databaseFault } from "./database-errors.ts";
 import { greeting } from "./greeting.ts";
 import { prepareKeys } from "./keys.ts";
+import { probeAddress } from "./listen.ts";
 import { startService } from "./service.ts";
 import { startTracing, type Tracing } from "./tracing/tracing.ts";
 
@@ -23,6 +24,7 @@ export async function runService(config: Config, logger: Logger): Promise<number
   const tracing = config.tracing.enabled ? await startTracing({ ...config.tracing, logger }) : undefined;
   const folder = config.database.kind === "embedded" ? await openDataFolder(config.dataDirectory) : undefined;
   try {
+    if (config.migrate !== "only") await probeAddress(config.http);
     if (config.database.kind === "embedded" && !existsSync(config.database.directory)) {
       process.stderr.write(`Making a new database in ${config.database.directory}; this takes a few seconds.\n`);
     }

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
 import {
   assignDeadlines,
@@ -26,6 +25,7 @@ import { publicUrls } from "./http/public-url.ts";
 import { createHttpServer } from "./http/server.ts";
 import type { ServiceKeys } from "./keys.ts";
 import { openLimits } from "./limits/open-limits.ts";
+import { listen } from "./listen.ts";
 import { openLocks } from "./locks.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import type { MetricsPage } from "./metrics/metrics-page.ts";
@@ -219,23 +219,6 @@ function metricsPage({ registry }: Metrics, { metrics: { token } }: Config): Met
     text: () => registry.metrics(),
     tokenHash: token === undefined ? undefined : hashToken(token),
   };
-}
-
-/**
- * How many connections may wait to be accepted, up to what the system allows. A fleet that comes back at once opens
- * thousands; one that finds no room is tried again by its device's system after 1, 3, 7, 15 s and longer.
- */
-const LISTEN_BACKLOG = 4_096;
-
-/** Resolves with the address that a client on this machine reaches the server by. */
-async function listen(server: Server, { host, port }: Config["http"]): Promise<string> {
-  server.listen({ host, port, backlog: LISTEN_BACKLOG });
-  await once(server, "listening");
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("The server has no address.");
-  const everywhere = host === "0.0.0.0" || host === "::";
-  const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
-  return `http://${name}:${address.port}`;
 }
 
 async function drain(server: Server, { config, logger }: StartOptions): Promise<void> {

@@ -3,6 +3,7 @@ import { ArtifactError } from "./artifacts/artifact-store.ts";
 import { ConfigError } from "./config.ts";
 import { DataFolderInUseError } from "./data-folder.ts";
 import { databaseFault } from "./database-errors.ts";
+import { PortInUseError } from "./listen.ts";
 import { SchemaOutdatedError } from "./migrations.ts";
 import { TracingUnavailableError } from "./tracing/tracing.ts";
 
@@ -10,9 +11,7 @@ import { TracingUnavailableError } from "./tracing/tracing.ts";
 export function startFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (EXPLAINED.some((kind) => error instanceof kind)) return error.message;
-  const { code, port } = error as NodeJS.ErrnoException & { readonly port?: number };
-  if (code === "EADDRINUSE")
-    return `Port ${port} is in use already. Choose another one with PORT, or end what listens there.`;
+  const { code } = error as NodeJS.ErrnoException;
   if (code === "EADDRNOTAVAIL" || code === "EACCES")
     return `${error.message}. Check HOST, PORT, and who may write the folders.`;
   if (databaseFault(error) === "unavailable") {
@@ -26,6 +25,7 @@ export function startFailure(error: unknown): string {
 const EXPLAINED = [
   ConfigError,
   DataFolderInUseError,
+  PortInUseError,
   SchemaOutdatedError,
   ArtifactError,
   OtaError,

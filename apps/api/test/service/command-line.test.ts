@@ -1,6 +1,11 @@
-import { createServer } from "node:net";
-import { createTestDatabase, freePort, hasPostgres } from "@ota/testkit";
-import { describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTestDatabase, hasPostgres } from "@ota/testkit";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listen, probeAddress } from "../../src/listen.ts";
 import { call } from "./operator-client.ts";
 import { runMain, startServiceProcess } from "./service-process.ts";
 
@@ -60,19 +65,45 @@ describe.skipIf(!hasPostgres)("the command line on PostgreSQL", { timeout: 120_0
     const service = await startServiceProcess({ env: off });
     await service.dispose();
   });
+});
 
-  test("a port in use is told in one line", async () => {
-    const port = await freePort();
-    const occupant = createServer().listen(port, "127.0.0.1");
+describe("a port in use", { timeout: 120_000 }, () => {
+  let occupant: Server;
+  let port: number;
+  beforeAll(async () => {
+    occupant = createServer().listen(0, "127.0.0.1");
+    await once(occupant, "listening");
+    ({ port } = occupant.address() as AddressInfo);
+  });
+  afterAll(() => void occupant.close());
+
+  test("is told in one line, before a database is made", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ota-port-"));
     try {
-      const env = { DATABASE_URL: await createTestDatabase(), PORT: String(port) };
-      const { code, stderr } = await runMain({ env });
+      const { code, stderr } = await runMain({ env: { OTA_DATA_DIR: folder, PORT: String(port) } });
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `Port ${port} is in use already. Choose another one with PORT, or end what listens there.\n`,
+        stderr: `Port ${port} of 127.0.0.1 is in use already (PORT_IN_USE). Choose another one with PORT, or end what listens there.\n`,
       });
+      expect(await readdir(folder)).not.toContain("database");
     } finally {
-      occupant.close();
+      await rm(folder, { recursive: true, force: true });
     }
+  });
+
+  test.skipIf(!hasPostgres)(
+    "is told before a database is waited for, and is none of a migration's business",
+    async () => {
+      const env = { DATABASE_URL: await createTestDatabase(), PORT: String(port) };
+      const away = "postgres://ota@127.0.0.1:9/ota";
+      const { code, stderr } = await runMain({ env: { ...env, DATABASE_URL: away } });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("(PORT_IN_USE)") });
+      expect(await runMain({ env: { ...env, OTA_MIGRATE: "only" } })).toMatchObject({ code: 0, stderr: "" });
+    },
+  );
+
+  test("is noticed by the server itself, where it was taken after that", async () => {
+    await expect(listen(createServer(), { host: "127.0.0.1", port })).rejects.toMatchObject({ code: "PORT_IN_USE" });
+    await expect(probeAddress({ host: "127.0.0.1", port: 0 })).resolves.toBeUndefined();
   });
 });
