@@ -57,10 +57,10 @@ describe.skipIf(!hasPostgres)("the end of the service", { timeout: 120_000 }, ()
     service.kill("SIGTERM");
     const readiness = () => call(service.url, "/readyz", { method: "GET" });
     await expect.poll(async () => (await readiness()).status, { interval: 20 }).toBe(503);
-    expect(performance.now() - startedAt).toBeLessThan(delayMs / 2);
+    expect(performance.now() - startedAt).toBeLessThan(delayMs);
     expect((await readiness()).body).toEqual({ status: "ending", degraded: [], unavailable: [] });
     expect((await call(service.url, "/healthz", { method: "GET" })).status).toBe(200);
-    while (performance.now() - startedAt < delayMs * 0.9) {
+    while (performance.now() - startedAt < delayMs * 0.6) {
       const answer = await check(service.url, tokens[0] ?? "");
       expect(answer.status).toBe(200);
       expect(answer.headers.get("connection")).toBe("close");
