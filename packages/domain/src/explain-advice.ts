@@ -46,6 +46,7 @@ const ADVICE: Readonly<Record<Exclude<NoneReason, "NO_FIRMWARE">, string>> = {
   ROLLOUT_PAUSED: "Resume the rollout; its pausedBy says whether a threshold has paused it.",
   WINDOW_CLOSED: "Wait until opensAt, or change the rollout's window.",
   CAP_REACHED: "The rollout's places are taken: wait until one is free, or raise maxConcurrent or maxTotal.",
+  UPGRADE_CANCELLED: "An operator has cancelled the upgrade: reset it to have its firmware offered again.",
   ATTEMPTS_EXHAUSTED: "Look into the upgrade's history for what fails, mend it, and reset the upgrade.",
   BACKOFF: "Wait until opensAt, or reset the upgrade.",
 };

@@ -65,6 +65,9 @@ const upgradeFields = {
     .int()
     .min(0)
     .meta({ description: "Attempts numbered above this count towards the cap: a reset has forgiven the others." }),
+  cancelled: z.boolean().meta({
+    description: "Whether an operator has cancelled it: its firmware is not offered to the device until a reset.",
+  }),
   attempt: attemptSchema,
   createdAt: timeSchema,
 };
@@ -149,11 +152,12 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     method: "POST",
     path: "/v1/upgrades/{upgradeId}/cancel",
     operationId: "cancelUpgrade",
-    summary: "Cancel an upgrade's open attempt",
+    summary: "Cancel an upgrade until it is reset",
     description:
-      "It ends at once while the device has not begun. One that has is asked to stop at its next check; until it has " +
-      "answered the attempt is `cancelling`. The firmware is offered again after a pause, as after any other end: to keep " +
-      "it from the device, block the device or stop the rollout. Cancelling again changes nothing.",
+      "The firmware is not offered to the device again, by whichever rollout, until the upgrade is reset. An open attempt " +
+      "ends: at once while the device has not begun; one that has is asked to stop at its next check, and is `cancelling` " +
+      "until it has answered. One that cannot stop goes on, and may succeed. An upgrade without an open attempt can be " +
+      "cancelled as well, so that it is not tried again. Cancelling again changes nothing.",
     tag: "Fleet",
     auth: "operator",
     request: { params },
@@ -167,7 +171,7 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     method: "POST",
     path: "/v1/upgrades/{upgradeId}/reset",
     operationId: "resetUpgrade",
-    summary: "Forgive an upgrade's attempts, so that it may be tried again",
+    summary: "Let an upgrade be tried again: forgive its attempts, take its cancellation back",
     description:
       "The attempts so far count no more towards the cap, and the next one needs not wait. Resetting again changes nothing.",
     tag: "Fleet",
@@ -191,9 +195,9 @@ function upgradeHistoryView(upgrade: UpgradeHistory): z.output<typeof upgradeHis
 }
 
 function upgradeView(upgrade: Upgrade): z.output<typeof upgradeSchema> {
-  const { id, device, firmware, fromVersion, attemptsForgiven, attempt, createdAt } = upgrade;
+  const { id, device, firmware, fromVersion, attemptsForgiven, cancelled, attempt, createdAt } = upgrade;
   return {
-    ...{ id, device, firmware, fromVersion, attemptsForgiven },
+    ...{ id, device, firmware, fromVersion, attemptsForgiven, cancelled },
     attempt: attemptView(attempt),
     createdAt: createdAt.toISOString(),
   };

@@ -258,8 +258,9 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
       const { attempt, upgradeId } = (await device.call("POST", "/v1/check", { json: { version: "1.0.0" } })).body;
       const report = (state: string) => device.call("POST", `/v1/attempts/${attempt.id}/reports`, { json: { state } });
       const change = (what: "cancel" | "reset") => api.operator("POST", `/v1/upgrades/${upgradeId}/${what}`);
-      return { device, attempt, upgradeId, report, change };
+      return { product, device, attempt, upgradeId, report, change };
     };
+    const UPGRADE_CANCELLED = { decision: "none", reason: "UPGRADE_CANCELLED" };
 
     test("a cancelled upgrade stops at the device's next check, and ends with its answer", async () => {
       const { device, attempt, report, change, upgradeId } = await aDeviceInAttempt();
@@ -270,17 +271,44 @@ describe.each(["postgres", "embedded"] as const)("operators' routes on %s", { sk
       expect((await report("cancelled")).body).toMatchObject({ attempt: { state: "cancelled" } });
       const again = await change("cancel");
       expect([again.status, again.body.attempt.state]).toEqual([200, "cancelled"]);
-      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ decision: "none", reason: "BACKOFF" });
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject(UPGRADE_CANCELLED);
+      expect((await api.operator("GET", `/v1/devices/${device.id}/explanation`)).body).toMatchObject({
+        decision: UPGRADE_CANCELLED,
+        advice: expect.stringContaining("reset it"),
+        candidates: [{ reason: "UPGRADE_CANCELLED" }],
+      });
     });
 
-    test("a reset upgrade is tried again at once; one that has ended cannot be cancelled", async () => {
+    test("a cancelled upgrade is not tried again, whatever the pause, until it is reset", async () => {
+      const { product, device, report, change, upgradeId } = await aDeviceInAttempt();
+      await api.operator("PATCH", `/v1/products/${product}`, { json: { backoffSeconds: 0 } });
+      await report("failed");
+      expect((await change("cancel")).body).toMatchObject({ cancelled: true, attempt: { state: "failed" } });
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject(UPGRADE_CANCELLED);
+      expect((await change("reset")).body).toMatchObject({ cancelled: false });
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ upgradeId, attempt: { number: 2 } });
+    });
+
+    test("a device that could not stop, and failed, is not offered the firmware again", async () => {
+      const { product, device, report, change } = await aDeviceInAttempt();
+      await api.operator("PATCH", `/v1/products/${product}`, { json: { backoffSeconds: 0 } });
+      await report("downloading");
+      await change("cancel");
+      await report("cancel_rejected");
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject({ attempt: { state: "installing" } });
+      await report("failed");
+      expect((await device.call("POST", "/v1/check")).body).toMatchObject(UPGRADE_CANCELLED);
+    });
+
+    test("a reset upgrade is tried again at once; one that has succeeded cannot be cancelled", async () => {
       const { device, report, change, upgradeId } = await aDeviceInAttempt();
       await report("failed");
       expect((await device.call("POST", "/v1/check")).body).toMatchObject({ decision: "none", reason: "BACKOFF" });
-      const refused = await change("cancel");
-      expect([refused.status, refused.body.code]).toEqual([409, "INVALID_STATE"]);
       expect((await change("reset")).body).toMatchObject({ attemptsForgiven: 1, attempts: [{ state: "failed" }] });
       expect((await device.call("POST", "/v1/check")).body).toMatchObject({ upgradeId, attempt: { number: 2 } });
+      await device.call("POST", "/v1/check", { json: { version: "2.0.0" } });
+      const refused = await change("cancel");
+      expect([refused.status, refused.body.code]).toEqual([409, "INVALID_STATE"]);
     });
   });
 

@@ -33,7 +33,7 @@ export async function recordTimeouts(
   const moved = tx.$with("moved", { id: upgradeAttempts.id }).as(sql`
     update upgrade_attempts set
       state = given.to_state,
-      cancel_outcome = null,
+      cancel_outcome = nullif(cancel_outcome, 'superseded'),
       deadline_at = null,
       closed_at = now(),
       failure_code = null,

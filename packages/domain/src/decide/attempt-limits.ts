@@ -13,6 +13,10 @@ const LONGEST_BACKOFF_MS = 24 * 60 * 60_000;
 
 /** Why the record's next attempt may not be opened now, or `undefined` when it may. */
 export type AttemptRefusal =
+  | {
+      /** An operator has cancelled it, and has not taken that back. */
+      readonly reason: "UPGRADE_CANCELLED";
+    }
   | { readonly reason: "ATTEMPTS_EXHAUSTED" }
   | {
       readonly reason: "BACKOFF";
@@ -22,11 +26,20 @@ export type AttemptRefusal =
 
 export function attemptRefusal(
   record: UpgradeRecord | undefined,
-  { limits, now }: { readonly limits: AttemptLimits; readonly now: Date },
+  context: {
+    readonly limits: AttemptLimits;
+    readonly now: Date;
+    /** Whether a rollout can still offer anything. */
+    readonly isOpen: (rolloutId: bigint) => boolean;
+  },
 ): AttemptRefusal | undefined {
-  // An attempt that was superseded was our own choice: it says nothing about firmware or device.
-  const counted = (record?.attempts ?? []).filter(
-    ({ n, state }) => n > (record?.attemptsForgiven ?? 0) && state !== "superseded",
+  const { limits, now, isOpen } = context;
+  if (record === undefined) return undefined;
+  if (record.attempts.at(-1)?.cancelOutcome === "cancelled") return { reason: "UPGRADE_CANCELLED" };
+  // One that was superseded, or cancelled with its rollout, says nothing about firmware or device: that was our own choice.
+  const counted = record.attempts.filter(
+    ({ n, state, rolloutId }) =>
+      n > record.attemptsForgiven && state !== "superseded" && (state !== "cancelled" || isOpen(rolloutId)),
   );
   if (counted.length >= limits.maxAttempts) return { reason: "ATTEMPTS_EXHAUSTED" };
   const closedAt = counted.at(-1)?.closedAt;

@@ -77,7 +77,7 @@ function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
   const full = placeRefusal(rollout, input);
   if (full !== undefined) return { ...candidate, refusal: full };
   const limits = limitsOf(rollout, input.catalog);
-  const again = attemptRefusal(record, { limits, now: input.now });
+  const again = attemptRefusal(record, { limits, now: input.now, isOpen: (id) => isOpenRollout(input.catalog, id) });
   if (again?.reason !== "BACKOFF") return { ...candidate, refusal: again?.reason };
   return { ...candidate, refusal: again.reason, opening: { opensAt: again.endsAt, closesAt: undefined } };
 }
@@ -108,6 +108,11 @@ function placeRefusal(rollout: RolloutFacts, { history, places }: CandidateInput
 /** Whether the device has had no attempt in the rollout so far: only then another one counts towards `maxTotal`. */
 export function isNewcomer({ id }: RolloutFacts, { records }: DeviceHistory): boolean {
   return !records.some(({ attempts }) => attempts.some(({ rolloutId }) => rolloutId === id));
+}
+
+/** Of the catalog's offers only the open ones are looked through: they are few, however many are over. */
+function isOpenRollout({ openOffers }: Catalog, id: bigint): boolean {
+  return openOffers.some((offer) => offer.rollout.id === id && isOpen(offer));
 }
 
 function limitsOf({ maxAttempts, backoffSeconds }: RolloutFacts, catalog: Catalog): AttemptLimits {

@@ -50,6 +50,7 @@ export interface AttemptRecord {
   readonly n: number;
   readonly rolloutId: bigint;
   readonly state: AttemptState;
+  /** `cancelled`: an operator has cancelled it, whatever became of it then. */
   readonly cancelOutcome: CancelOutcome | null;
   /** `null` while it is open. */
   readonly closedAt: Date | null;

@@ -85,16 +85,22 @@ export function liveAction(state: LiveAttemptState, { situation }: LiveSituation
 }
 
 /** How things stand for the attempt, given what the device would be offered if it had none. */
-export function liveSituation(
-  live: LiveAttempt,
-  context: {
-    readonly device: DeviceFacts;
-    readonly running: RunningVersion;
-    readonly catalog: Catalog;
-    readonly best: Candidate | undefined;
-    readonly now: Date;
-  },
-): LiveSituation {
+export function liveSituation(live: LiveAttempt, context: LiveContext): LiveSituation {
+  const situation = situationOf(live, context);
+  // No pause brings it this firmware again.
+  const ended = situation.reason === "BACKOFF" && live.cancelOutcome === "cancelled";
+  return ended ? { ...situation, reason: "UPGRADE_CANCELLED" } : situation;
+}
+
+interface LiveContext {
+  readonly device: DeviceFacts;
+  readonly running: RunningVersion;
+  readonly catalog: Catalog;
+  readonly best: Candidate | undefined;
+  readonly now: Date;
+}
+
+function situationOf(live: LiveAttempt, context: LiveContext): LiveSituation {
   const { catalog, best } = context;
   const firmware = catalog.firmwareById.get(live.record.firmwareId);
   // A pause between the device's answer to a cancellation and the next offer is what it is told to expect.

@@ -7,17 +7,15 @@ import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { isPublicId } from "../public-id.ts";
 import { devices, products, upgradeAttempts, upgrades } from "../schema/index.ts";
-import { getUpgrade, type UpgradeHistory } from "./upgrades.ts";
+import { getUpgrade, isCancelled, type UpgradeHistory } from "./upgrades.ts";
 
 /**
- * Ends an upgrade's open attempt. A device that has not begun needs not be told; one that has is asked to stop at its next
- * check, and the attempt stays open as `cancelling` until it has answered or is silent for too long. Cancelling again
- * changes nothing.
+ * Cancels an upgrade: its firmware is not offered to the device again, by whichever rollout, until {@link resetUpgrade}.
+ * An open attempt ends: a device that has not begun needs not be told; one that has is asked to stop at its next check,
+ * and the attempt stays open as `cancelling` until it has answered or is silent for too long. One that cannot stop goes
+ * on; if it fails, that is its last attempt. Cancelling again changes nothing.
  *
- * The firmware is offered again after the record's backoff, as after any other end, until its attempts are used up: to
- * keep it from the device, block the device or stop the rollout.
- *
- * Throws NOT_FOUND, or INVALID_STATE with `details.state` where no attempt is open.
+ * Throws NOT_FOUND, or INVALID_STATE with `details.state` where the upgrade has succeeded.
  */
 export async function cancelUpgrade(
   db: Database,
@@ -31,9 +29,9 @@ export async function cancelUpgrade(
   const { upgrade, reached } = await db.transaction(async (tx) => {
     const { attempt, confirmBy } = await lockUpgrade(tx, input.upgradeId);
     const { id: attemptId, n: number, state: from, cancelOutcome: before } = attempt;
-    const next = nextState({ state: from, cancelOutcome: before, confirmBy }, "cancel");
+    const next = nextState({ state: from, cancelOutcome: before, confirmBy }, "operator_cancel");
     if (next.effect === "closed") {
-      throw new OtaError("INVALID_STATE", `There is nothing to cancel: the upgrade's newest attempt is ${from}.`, {
+      throw new OtaError("INVALID_STATE", "There is nothing to cancel: the upgrade has succeeded.", {
         details: { state: from },
       });
     }
@@ -44,8 +42,8 @@ export async function cancelUpgrade(
         actor: input.actor,
         action: "upgrade.cancel",
         subjectId: input.upgradeId,
-        before: { attempt: number, state: from },
-        after: { attempt: number, state: to },
+        before: { attempt: number, state: from, cancelled: false },
+        after: { attempt: number, state: to, cancelled: true },
       });
     }
     const reached = next.effect === "moved" ? next.state : undefined;
@@ -56,8 +54,9 @@ export async function cancelUpgrade(
 }
 
 /**
- * Forgives an upgrade's attempts so far: they count no more towards the cap, and there is no pause before the next one.
- * Resetting again changes nothing, until there are new attempts.
+ * Forgives an upgrade's attempts so far: they count no more towards the cap, and there is no pause before the next one. A
+ * cancellation is taken back; an attempt that is `cancelling` ends all the same, and the next one may follow at once.
+ * Resetting again changes nothing, until there is something new to forgive.
  *
  * Throws NOT_FOUND.
  */
@@ -69,14 +68,18 @@ export async function resetUpgrade(
     const { upgrade, attempt } = await lockUpgrade(tx, input.upgradeId);
     const { attemptsForgiven: before } = upgrade;
     const after = attempt.n;
-    if (after !== before) {
+    const cancelled = isCancelled(attempt);
+    if (after !== before || cancelled) {
       await tx.update(upgrades).set({ attemptsForgiven: after }).where(eq(upgrades.id, upgrade.id));
+      if (cancelled) {
+        await tx.update(upgradeAttempts).set({ cancelOutcome: null }).where(eq(upgradeAttempts.id, attempt.id));
+      }
       await recordAudit(tx, {
         actor: input.actor,
         action: "upgrade.reset",
         subjectId: input.upgradeId,
-        before: { attemptsForgiven: before },
-        after: { attemptsForgiven: after },
+        before: { attemptsForgiven: before, cancelled },
+        after: { attemptsForgiven: after, cancelled: false },
       });
     }
     return getUpgrade(tx, input);

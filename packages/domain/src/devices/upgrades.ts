@@ -36,6 +36,8 @@ export interface Upgrade {
   readonly fromVersion: string | null;
   /** Attempts numbered above this count towards the cap: an operator's reset has forgiven the others. */
   readonly attemptsForgiven: number;
+  /** Whether an operator has cancelled it: its firmware is not offered to the device until a reset. */
+  readonly cancelled: boolean;
   /** The newest attempt: its state is the upgrade's. */
   readonly attempt: Attempt;
   readonly createdAt: Date;
@@ -176,7 +178,13 @@ async function rowIdOf(db: Database, table: typeof devices | typeof firmware, pu
 
 function toUpgrade({ upgrade, attempt, device, firmware }: UpgradeRow): Upgrade {
   const { publicId: id, fromVersion, attemptsForgiven, createdAt } = upgrade;
-  return { id, device, firmware, fromVersion, attemptsForgiven, attempt: toAttempt(attempt), createdAt };
+  const cancelled = isCancelled(attempt);
+  return { id, device, firmware, fromVersion, attemptsForgiven, cancelled, attempt: toAttempt(attempt), createdAt };
+}
+
+/** Whether an operator has cancelled the upgrade whose newest attempt this is. */
+export function isCancelled({ cancelOutcome }: Pick<typeof upgradeAttempts.$inferSelect, "cancelOutcome">): boolean {
+  return cancelOutcome === "cancelled";
 }
 
 function toAttempt(row: typeof upgradeAttempts.$inferSelect): Attempt {

@@ -31,7 +31,10 @@ export const upgradeAttempts = pgTable(
     /** 1, 2, 3, … within the upgrade. */
     n: integer("n").notNull(),
     state: text("state", { enum: ATTEMPT_STATES }).notNull(),
-    /** How it ends once the device has answered a cancellation; set while `cancelling`. */
+    /**
+     * As what it ends once the device has answered: set while `cancelling`. `cancelled` stays afterwards, and says that an
+     * operator has cancelled the upgrade, while it is the newest attempt; none: the service itself, or the device.
+     */
     cancelOutcome: text("cancel_outcome", { enum: CANCEL_OUTCOMES }),
     /** The sequence number of its newest event, taken under the row's lock. */
     lastSeq: integer("last_seq").notNull().default(0),

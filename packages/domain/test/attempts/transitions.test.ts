@@ -13,22 +13,23 @@ import {
 /**
  * The contract, every state (rows) by every event (columns). A state's name: it moves there. `=` repeated, `.` history,
  * `x` closed. `a/b`: a where the device's word is success, b where the new version has to be seen. `*`: to what the
- * cancellation was for. `cancelling!` ends as superseded, `cancelling` as cancelled.
+ * cancellation was for. `cancelling?` ends as superseded, `cancelling` as cancelled. `!`: an operator has cancelled it;
+ * `+`: the same, and the state stays.
  */
 const CONTRACT = `
-                      | confirmed | denied | downloading | downloaded | installing | installed | succeeded           | failed | cancelled | cancel_rejected | target_version | other_version | cancel     | supersede   | timeout
-awaiting_confirmation | offered   | .      | .           | .          | .          | .         | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled  | superseded  | timed_out
-offered               | =         | .      | downloading | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled  | superseded  | timed_out
-downloading           | =         | .      | .           | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling | cancelling! | timed_out
-downloaded            | =         | .      | .           | .          | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling | cancelling! | timed_out
-installing            | =         | .      | .           | .          | .          | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling | .           | timed_out
-installed             | =         | .      | .           | .          | .          | .         | succeeded/.         | failed | cancelled | .               | succeeded      | .             | cancelling | .           | timed_out
-cancelling            | =         | .      | .           | .          | .          | .         | succeeded/installed | failed | *         | installing      | succeeded      | .             | =          | =           | timed_out
-succeeded             | x         | x      | x           | x          | x          | x         | =                   | .      | .         | x               | =              | .             | x          | x           | x
-failed                | x         | x      | x           | x          | x          | x         | .                   | =      | .         | x               | .              | .             | x          | x           | x
-cancelled             | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | =          | x           | x
-timed_out             | x         | x      | x           | x          | x          | x         | succeeded/.         | .      | .         | x               | succeeded      | .             | x          | x           | =
-superseded            | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | x          | =           | x
+                      | confirmed | denied | downloading | downloaded | installing | installed | succeeded           | failed | cancelled | cancel_rejected | target_version | other_version | operator_cancel | cancel     | supersede   | timeout
+awaiting_confirmation | offered   | .      | .           | .          | .          | .         | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled  | superseded  | timed_out
+offered               | =         | .      | downloading | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled  | superseded  | timed_out
+downloading           | =         | .      | .           | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | cancelling? | timed_out
+downloaded            | =         | .      | .           | .          | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | cancelling? | timed_out
+installing            | =         | .      | .           | .          | .          | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | .           | timed_out
+installed             | =         | .      | .           | .          | .          | .         | succeeded/.         | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | .           | timed_out
+cancelling            | =         | .      | .           | .          | .          | .         | succeeded/installed | failed | *         | installing      | succeeded      | .             | +               | =          | =           | timed_out
+succeeded             | x         | x      | x           | x          | x          | x         | =                   | .      | .         | x               | =              | .             | x               | x          | x           | x
+failed                | x         | x      | x           | x          | x          | x         | .                   | =      | .         | x               | .              | .             | +               | x          | x           | x
+cancelled             | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | +               | =          | x           | x
+timed_out             | x         | x      | x           | x          | x          | x         | succeeded/.         | .      | .         | x               | succeeded      | .             | +               | x          | x           | =
+superseded            | x         | x      | x           | x          | x          | x         | .                   | .      | =         | x               | .              | .             | +               | x          | =           | x
 `;
 
 const lines = CONTRACT.trim()
@@ -41,15 +42,24 @@ const CELLS = lines
     cells.map((cell, index) => ({ state: state as AttemptState, event: EVENTS[index] as AttemptEvent, cell })),
   );
 const SIGNS = { "=": "repeated", ".": "history", x: "closed" } as const;
-const SERVER_EVENTS = ["target_version", "other_version", "cancel", "supersede", "timeout"] as const;
+const SERVER_EVENTS = ["target_version", "other_version", "operator_cancel", "cancel", "supersede", "timeout"] as const;
 
-function expected(cell: string, cancelOutcome: "cancelled" | "superseded" | null): Transition {
+function expected(cell: string, before: { readonly state: AttemptState; readonly cancelOutcome: Outcome }): Transition {
+  const { cancelOutcome } = before;
+  const byOperator = cancelOutcome === "cancelled";
   if (cell in SIGNS) return { effect: SIGNS[cell as keyof typeof SIGNS] };
-  if (cell === "*") return { effect: "moved", state: cancelOutcome ?? "cancelled", cancelOutcome: null };
-  const state = cell.replace("!", "") as AttemptState;
-  const outcome = cell === "cancelling!" ? "superseded" : cell === "cancelling" ? "cancelled" : null;
-  return { effect: "moved", state, cancelOutcome: outcome };
+  if (cell === "+" && byOperator) return { effect: "repeated" };
+  if (cell === "+") return { effect: "moved", state: before.state, cancelOutcome: "cancelled" };
+  const kept = byOperator ? "cancelled" : null;
+  if (cell === "*") return { effect: "moved", state: cancelOutcome ?? "cancelled", cancelOutcome: kept };
+  const state = cell.replace(/[!?]/, "") as AttemptState;
+  if (cell.endsWith("!")) return { effect: "moved", state, cancelOutcome: "cancelled" };
+  if (cell.endsWith("?") && !byOperator) return { effect: "moved", state, cancelOutcome: "superseded" };
+  // What an operator has cancelled stays so, unless it has succeeded all the same.
+  return { effect: "moved", state, cancelOutcome: state === "succeeded" ? null : kept };
 }
+
+type Outcome = "cancelled" | "superseded" | null;
 
 describe("nextState", () => {
   it("has an expected outcome written down for every state and every event", () => {
@@ -64,7 +74,9 @@ describe("nextState", () => {
       const outcome = confirmBy === "report" ? byReport : (byVersion ?? byReport);
       it(`confirmed by ${confirmBy}: ${state} + ${event} → ${outcome}`, () => {
         for (const cancelOutcome of [null, ...CANCEL_OUTCOMES]) {
-          expect(nextState({ state, cancelOutcome, confirmBy }, event)).toEqual(expected(outcome, cancelOutcome));
+          expect(nextState({ state, cancelOutcome, confirmBy }, event)).toEqual(
+            expected(outcome, { state, cancelOutcome }),
+          );
         }
       });
     }
@@ -75,7 +87,8 @@ describe("nextState", () => {
       for (const event of EVENTS) {
         for (const confirmBy of CONFIRM_BY) {
           const next = nextState({ state, cancelOutcome: null, confirmBy }, event);
-          if (next.effect === "moved") expect([state, next.state]).toEqual(["timed_out", "succeeded"]);
+          const reopened = next.effect === "moved" && next.state !== state;
+          if (reopened) expect([state, next.state]).toEqual(["timed_out", "succeeded"]);
         }
       }
     }

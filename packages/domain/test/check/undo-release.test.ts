@@ -52,7 +52,7 @@ const NEXT_CHECK: readonly (readonly [LiveAttemptState, Undoing, string, string]
   ["installed", "withdraw, supersede", "update 2.0.0", "installed"],
   ["cancelling", "withdraw", "none NO_FIRMWARE, stop", "cancelling"],
   ["cancelling", "stop", "none NO_FIRMWARE, stop", "cancelling"],
-  ["cancelling", "supersede", "none BACKOFF, stop", "cancelling"],
+  ["cancelling", "supersede", "none UPGRADE_CANCELLED, stop", "cancelling"],
   ["cancelling", "withdraw, supersede", "none NO_FIRMWARE, stop", "cancelling"],
 ];
 

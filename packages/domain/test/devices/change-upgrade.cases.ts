@@ -36,38 +36,78 @@ export const changeUpgradeCases = casesOn("an operator's changes of upgrades", (
   ] as const)("cancelling an upgrade that is %s makes it %s, once", async (before, after) => {
     const { db, query, upgradeId, attemptId, audited } = await upgradeIn(before);
     const cancelled = await Promise.all(inParallel(5, () => cancelUpgrade(db, { actor, upgradeId })));
-    for (const { attempt } of cancelled) expect(attempt).toMatchObject({ id: attemptId, state: after });
+    for (const one of cancelled) {
+      expect(one).toMatchObject({ attempt: { id: attemptId, state: after }, cancelled: true });
+    }
     expect(cancelled[0]?.attempts[0]?.events).toMatchObject([
       { seq: 1, reportedState: null, fromState: before, toState: after },
     ]);
     expect(await audited()).toEqual([
       {
         action: "upgrade.cancel",
-        before: { attempt: 1, state: before },
-        after: { attempt: 1, state: after },
+        before: { attempt: 1, state: before, cancelled: false },
+        after: { attempt: 1, state: after, cancelled: true },
       },
     ]);
     const [row] = await query(
       `select cancel_outcome, deadline_at > now() as timed from upgrade_attempts where id = ${attemptId}`,
     );
     const asked = after === "cancelling";
-    expect(row).toEqual({ cancel_outcome: asked ? "cancelled" : null, timed: asked ? true : null });
+    expect(row).toEqual({ cancel_outcome: "cancelled", timed: asked ? true : null });
   });
 
-  it("one that is being superseded stays so, and nothing is audited", async () => {
-    const { db, query, upgradeId, attemptId, audited } = await upgradeIn("cancelling");
-    await query(`update upgrade_attempts set cancel_outcome = 'superseded' where id = ${attemptId}`);
-    expect((await cancelUpgrade(db, { actor, upgradeId })).attempt.state).toBe("cancelling");
-    expect(await audited()).toEqual([]);
-  });
+  it.each(["cancelling", "failed", "timed_out", "superseded", "cancelled"] as const)(
+    "one that is %s by itself stays so, and is cancelled by an operator from then on, once",
+    async (state) => {
+      const { db, query, upgradeId, attemptId, audited } = await upgradeIn(state);
+      if (state === "cancelling") {
+        await query(`update upgrade_attempts set cancel_outcome = 'superseded' where id = ${attemptId}`);
+      }
+      const [before] = await query(`select closed_at from upgrade_attempts where id = ${attemptId}`);
+      for (const _ of [1, 2]) {
+        expect(await cancelUpgrade(db, { actor, upgradeId })).toMatchObject({ attempt: { state }, cancelled: true });
+      }
+      expect(await query(`select closed_at from upgrade_attempts where id = ${attemptId}`)).toEqual([before]);
+      expect(await audited()).toEqual([
+        {
+          action: "upgrade.cancel",
+          before: { attempt: 1, state, cancelled: false },
+          after: { attempt: 1, state, cancelled: true },
+        },
+      ]);
+    },
+  );
 
-  it.each(["succeeded", "failed", "timed_out", "superseded"] as const)("one that has %s is refused", async (state) => {
-    const { db, upgradeId, audited } = await upgradeIn(state);
+  it("one that has succeeded is refused", async () => {
+    const { db, upgradeId, audited } = await upgradeIn("succeeded");
     await expect(cancelUpgrade(db, { actor, upgradeId })).rejects.toMatchObject({
       code: "INVALID_STATE",
-      details: { state },
+      details: { state: "succeeded" },
     });
     expect(await audited()).toEqual([]);
+  });
+
+  it("a reset takes a cancellation back, and what was reset can be cancelled again", async () => {
+    const { db, upgradeId, audited } = await upgradeIn("failed");
+    await resetUpgrade(db, { actor, upgradeId });
+    for (const _ of [1, 2]) {
+      expect((await cancelUpgrade(db, { actor, upgradeId })).cancelled).toBe(true);
+      const reset = await Promise.all(inParallel(3, () => resetUpgrade(db, { actor, upgradeId })));
+      for (const { cancelled } of reset) expect(cancelled).toBe(false);
+    }
+    expect((await audited()).slice(0, 2)).toEqual([
+      {
+        action: "upgrade.reset",
+        before: { attemptsForgiven: 1, cancelled: true },
+        after: { attemptsForgiven: 1, cancelled: false },
+      },
+      {
+        action: "upgrade.cancel",
+        before: { attempt: 1, state: "failed", cancelled: false },
+        after: { attempt: 1, state: "failed", cancelled: true },
+      },
+    ]);
+    expect(await audited()).toHaveLength(5);
   });
 
   it("a reset forgives the attempts so far, once, and those that come later count", async () => {
@@ -76,7 +116,11 @@ export const changeUpgradeCases = casesOn("an operator's changes of upgrades", (
     const reset = await Promise.all(inParallel(5, () => resetUpgrade(db, { actor, upgradeId })));
     for (const { attemptsForgiven } of reset) expect(attemptsForgiven).toBe(2);
     expect(await audited()).toEqual([
-      { action: "upgrade.reset", before: { attemptsForgiven: 0 }, after: { attemptsForgiven: 2 } },
+      {
+        action: "upgrade.reset",
+        before: { attemptsForgiven: 0, cancelled: false },
+        after: { attemptsForgiven: 2, cancelled: false },
+      },
     ]);
     await anAttempt(db, { ...pair, state: "failed" });
     expect((await resetUpgrade(db, { actor, upgradeId })).attemptsForgiven).toBe(3);

@@ -22,6 +22,7 @@ export const upgradeCases = casesOn("upgrades", (database) => {
         firmware: { id: firmware.id, version: "1.0.0" },
         fromVersion: null,
         attemptsForgiven: 0,
+        cancelled: false,
         attempt: {
           ...{ id: attemptId, number: 2, state: "downloading", failureCode: null, failureMessage: null },
           ...{ openedAt: expect.any(Date), updatedAt: expect.any(Date), closedAt: null, deadlineAt: null },

@@ -80,6 +80,22 @@ export const sweeperCases = casesOn("the sweeper's jobs", (database) => {
     expect(await Promise.all(left.map(({ look }) => look()))).toEqual(before);
   });
 
+  it("keeps that an operator has cancelled it, and forgets a better offer", async () => {
+    const { attempt, query } = await setUp();
+    const [cancelled, superseded] = [await attempt("cancelling"), await attempt("cancelling")];
+    await query(`update upgrade_attempts set cancel_outcome = 'cancelled' where id = ${cancelled.attemptId}`);
+    await query(`update upgrade_attempts set cancel_outcome = 'superseded' where id = ${superseded.attemptId}`);
+    expect(await run(timeOutAttempts({ intervalMs: 1 }))).toBe(2);
+    const ids = `${cancelled.attemptId}, ${superseded.attemptId}`;
+    const rows = await query(
+      `select state, cancel_outcome from upgrade_attempts where id in (${ids}) order by cancel_outcome`,
+    );
+    expect(rows).toEqual([
+      { state: "timed_out", cancel_outcome: "cancelled" },
+      { state: "timed_out", cancel_outcome: null },
+    ]);
+  });
+
   it("frees the place and counts the failure, once, in the transaction of the timeout", async () => {
     const { attempt, withCounters, counters } = await setUp();
     await withCounters();

@@ -1,4 +1,5 @@
-import { type Case, closed, running } from "./case.ts";
+import type { AttemptState } from "@ota/domain";
+import { type Case, closed, type GivenRecord, running } from "./case.ts";
 
 export const ATTEMPT_CASES: readonly Case[] = [
   {
@@ -93,6 +94,67 @@ export const ATTEMPT_CASES: readonly Case[] = [
     expect: "offer 2.0.0",
   },
   {
+    title: "what an operator has cancelled is not offered again, however long ago",
+    firmware: [running("2.0.0")],
+    records: [cancelledByOperator("2.0.0", "cancelled")],
+    expect: "none UPGRADE_CANCELLED",
+  },
+  {
+    title: "nor by another rollout of the same firmware",
+    firmware: [running("2.0.0", { rollouts: [{ state: "stopped" }, {}] })],
+    records: [cancelledByOperator("2.0.0", "cancelled")],
+    expect: "none UPGRADE_CANCELLED",
+  },
+  {
+    title: "nor where the device could not stop, and failed or fell silent then",
+    firmware: [running("2.0.0")],
+    records: [cancelledByOperator("2.0.0", "timed_out")],
+    expect: "none UPGRADE_CANCELLED",
+  },
+  {
+    title: "what an operator has cancelled makes way for the next best",
+    device: { runs: "1.0.0" },
+    firmware: [running("2.0.0"), running("1.5.0")],
+    records: [cancelledByOperator("2.0.0", "failed")],
+    expect: "offer 1.5.0",
+  },
+  {
+    title: "a reset takes an operator's cancellation back, also before the device has answered it",
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["cancelled", 1]], { forgiven: 1 })],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "attempts that ended with their rollout do not count in another one",
+    firmware: [running("2.0.0", { rollouts: [{ state: "stopped" }, {}] })],
+    records: [
+      closed("2.0.0", [
+        ["cancelled", 3],
+        ["cancelled", 2],
+        ["cancelled", 1],
+      ]),
+    ],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "attempts that a device itself has given up count",
+    firmware: [running("2.0.0")],
+    records: [closed("2.0.0", [["cancelled", 9]])],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "failures count in another rollout of the same firmware",
+    firmware: [running("2.0.0", { rollouts: [{ state: "stopped" }, {}] })],
+    records: [
+      closed("2.0.0", [
+        ["failed", 900],
+        ["timed_out", 800],
+        ["failed", 700],
+      ]),
+    ],
+    expect: "none ATTEMPTS_EXHAUSTED",
+  },
+  {
     title: "a device that fell back is eligible again",
     device: { runs: "1.0.0", confirmed: "2.0.0" },
     firmware: [running("2.0.0")],
@@ -139,3 +201,7 @@ export const ATTEMPT_CASES: readonly Case[] = [
     expect: "offer 2.0.0",
   },
 ];
+
+function cancelledByOperator(firmware: string, state: AttemptState): GivenRecord {
+  return { firmware, attempts: [{ state, cancelOutcome: "cancelled", closedMinutesAgo: 9_000 }] };
+}

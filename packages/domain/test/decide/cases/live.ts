@@ -1,5 +1,5 @@
 import type { LiveAttemptState } from "@ota/domain";
-import { type Case, open, paused, running, step, without } from "./case.ts";
+import { type Case, type GivenRecord, open, paused, running, step, without } from "./case.ts";
 
 type Situation = keyof typeof SITUATIONS;
 const SITUATIONS = {
@@ -99,6 +99,24 @@ export const LIVE_CASES: readonly Case[] = [
     blocked: "none DEVICE_BLOCKED, stopping 2.0.0",
   }),
   {
+    title: "cancelling by an operator's word, and its firmware is the best offer",
+    firmware: [running("2.0.0")],
+    records: [stoppedByOperator("cancelling")],
+    expect: "none UPGRADE_CANCELLED, stopping 2.0.0",
+  },
+  {
+    title: "cancelling by an operator's word, and a better firmware is offered",
+    firmware: [running("2.0.0"), running("3.0.0")],
+    records: [stoppedByOperator("cancelling")],
+    expect: "none UPGRADE_CANCELLED, stopping 2.0.0",
+  },
+  {
+    title: "installing after all, as the device cannot stop what an operator has cancelled",
+    firmware: [running("2.0.0")],
+    records: [stoppedByOperator("installing")],
+    expect: "continue 2.0.0",
+  },
+  {
     title: "an open attempt is kept, however many there were",
     firmware: [running("2.0.0")],
     records: [
@@ -134,6 +152,10 @@ export const LIVE_CASES: readonly Case[] = [
     expect: "continue 2.0.0",
   },
 ];
+
+function stoppedByOperator(state: LiveAttemptState): GivenRecord {
+  return { firmware: "2.0.0", attempts: [{ state, cancelOutcome: "cancelled" }] };
+}
 
 function phase(states: readonly LiveAttemptState[], expected: Readonly<Record<Situation, string>>): readonly Case[] {
   return states.flatMap((state) =>
