@@ -11,7 +11,19 @@ export async function adviceOn(
     readonly productId: bigint;
     /** Whether an open rollout leads nowhere for this device, as the version is missing that its firmware requires. */
     readonly lacksStep: boolean;
+    /** Whether the device is being asked to stop its open attempt. */
+    readonly stopping: boolean;
   },
+): Promise<string> {
+  const advice = await adviceOnReason(db, reason, input);
+  if (!input.stopping) return advice;
+  return `The device is asked to stop its open attempt, which ends with its answer, or when it has been silent for too long. Then: ${advice}`;
+}
+
+async function adviceOnReason(
+  db: Database,
+  reason: NoneReason,
+  input: { readonly productId: bigint; readonly lacksStep: boolean },
 ): Promise<string> {
   if (reason !== "NO_FIRMWARE") return ADVICE[reason];
   if (input.lacksStep) {
@@ -42,7 +54,7 @@ const ADVICE: Readonly<Record<Exclude<NoneReason, "NO_FIRMWARE">, string>> = {
   DOWNGRADE_REFUSED:
     "The offered firmware is older than what the device runs: only a rollout with allowDowngrade offers it.",
   NOT_IN_ROLLOUT:
-    "Compare the device's channel, groups and attributes with the rollout's; raise its percentage, or put the device on its allow-list.",
+    "Each candidate's excludedBy says which of the rollout's terms leaves the device out: change the device or the rollout. Where it is the percentage, raise it above the candidate's inAbovePercentage, or put the device on the allow-list.",
   ROLLOUT_PAUSED: "Resume the rollout; its pausedBy says whether a threshold has paused it.",
   WINDOW_CLOSED: "Wait until opensAt, or change the rollout's window.",
   CAP_REACHED: "The rollout's places are taken: wait until one is free, or raise maxConcurrent or maxTotal.",

@@ -2,7 +2,8 @@ import { eq } from "drizzle-orm";
 import { loadCatalog } from "./check/catalog-cache.ts";
 import { loadDeviceState } from "./check/device-state.ts";
 import type { Database } from "./database.ts";
-import { evaluateCandidates, runningVersion } from "./decide/candidates.ts";
+import { bucketOf } from "./decide/bucket.ts";
+import { evaluateCandidates, exclusionOf, runningVersion } from "./decide/candidates.ts";
 import { decideUpdate } from "./decide/decide-update.ts";
 import { liveAttemptOf } from "./decide/live-attempt.ts";
 import { OtaError } from "./errors.ts";
@@ -10,7 +11,7 @@ import { adviceOn } from "./explain-advice.ts";
 import { isPublicId } from "./public-id.ts";
 import type { DeviceAttributes } from "./schema/devices.ts";
 import { devices } from "./schema/index.ts";
-import type { LiveAttemptState, NoneReason, RolloutState } from "./vocabulary.ts";
+import type { Exclusion, LiveAttemptState, NoneReason, RolloutState } from "./vocabulary.ts";
 
 /** What a check by this device would come to now, and why. */
 export interface Explanation {
@@ -54,6 +55,10 @@ export interface ExplainedCandidate {
   readonly attempts: number;
   /** Why it is not offered; `undefined`: it could be. */
   readonly reason: NoneReason | undefined;
+  /** With `NOT_IN_ROLLOUT`: the first of the rollout's terms that leaves the device out. */
+  readonly excludedBy: Exclusion | undefined;
+  /** The bucket of the device in this rollout, 0 to 9999: it is in from the next hundredth of a percent on. */
+  readonly bucket: number;
   /** When a closed window opens, or the pause between attempts ends; `undefined`: that is not the reason. */
   readonly opensAt: Date | undefined;
 }
@@ -87,6 +92,7 @@ export async function explainDevice(
     ({ rollout, refusal }) =>
       catalog.openOffers.some((offer) => offer.rollout.id === rollout.id) && refusal === "NO_FIRMWARE",
   );
+  const exclusions = new Map(catalog.offers.map((offer) => [offer.rollout.id, exclusionOf(offer, device)]));
   const nameOf = (id: bigint) => ({
     firmwareId: catalog.firmwareById.get(id)?.publicId ?? "",
     version: catalog.firmwareById.get(id)?.version ?? "",
@@ -110,7 +116,11 @@ export async function explainDevice(
           },
     advice:
       decision.outcome === "none"
-        ? await adviceOn(db, decision.reason, { productId: product.id, lacksStep })
+        ? await adviceOn(db, decision.reason, {
+            productId: product.id,
+            lacksStep,
+            stopping: live?.state === "cancelling",
+          })
         : undefined,
     live:
       live === undefined
@@ -125,6 +135,8 @@ export async function explainDevice(
       offers: nameOf(firmware.id),
       attempts: record?.attempts.length ?? 0,
       reason: refusal,
+      excludedBy: refusal === "NOT_IN_ROLLOUT" ? exclusions.get(rollout.id) : undefined,
+      bucket: bucketOf(rollout.id, device.id),
       opensAt: opening?.opensAt,
     })),
   };

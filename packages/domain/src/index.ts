@@ -138,6 +138,8 @@ export {
   type ConfirmBy,
   DEVICE_ORIGINS,
   type DeviceOrigin,
+  EXCLUSIONS,
+  type Exclusion,
   FIGURE_KINDS,
   FIRMWARE_STATES,
   type FigureKind,

@@ -98,6 +98,10 @@ export const NONE_REASONS = [
 ] as const;
 export type NoneReason = (typeof NONE_REASONS)[number];
 
+/** The terms of a rollout by which it does not address a device, in the order in which they are looked at. */
+export const EXCLUSIONS = ["channel", "groups", "attributeFilter", "percentage"] as const;
+export type Exclusion = (typeof EXCLUSIONS)[number];
+
 /** Who changes something: an operator by key, or the service itself. */
 export const ACTOR_KINDS = ["operator", "system"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];

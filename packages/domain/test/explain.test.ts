@@ -1,4 +1,5 @@
 import {
+  cancelUpgrade,
   createRollout,
   explainDevice,
   registerFirmware,
@@ -6,6 +7,7 @@ import {
   takeRolloutStep,
   type UpdateAnswer,
   updateDevice,
+  updateRollout,
 } from "@ota/domain";
 import { expect, it } from "vitest";
 import { describeOnDatabases } from "./support/databases.ts";
@@ -69,7 +71,7 @@ describeOnDatabases("explainDevice", (database) => {
     const { id: rolloutId } = await createRollout(db, { actor, firmwareId, channel: "beta" });
     expect(await advice()).toMatch(/rollout of a released firmware is a draft: start it/);
     await takeRolloutStep(db, { actor, rolloutId, step: "start" });
-    expect(await advice()).toMatch(/Compare the device's channel/);
+    expect(await advice()).toMatch(/excludedBy says which/);
     await updateDevice(db, { actor, deviceId, channel: "beta" });
     expect(await advice()).toBeUndefined();
     await startChecks(db).checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
@@ -113,6 +115,51 @@ describeOnDatabases("explainDevice", (database) => {
       live: { state: "offered" },
       candidates: [{ reason: undefined, attempts: 3 }],
     });
+  });
+
+  it("says which of a rollout's terms leaves the device out, and from which share on it would be in", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const { id: firmwareId } = await fleet.release("2.0.0", { startRollout: false });
+    const { id: deviceId } = await fleet.device();
+    const attributeFilter = { attribute: "site", eq: "Berlin" };
+    const terms = { channel: "beta", groups: ["pilot"], attributeFilter, percentageBasisPoints: 0 };
+    const { id: rolloutId } = await createRollout(db, { actor, firmwareId, ...terms });
+    await takeRolloutStep(db, { actor, rolloutId, step: "start" });
+    const candidate = async () => (await explainDevice(db, { deviceId })).candidates[0];
+    expect(await candidate()).toMatchObject({ reason: "NOT_IN_ROLLOUT", excludedBy: "channel" });
+    await updateDevice(db, { actor, deviceId, channel: "beta" });
+    expect(await candidate()).toMatchObject({ reason: "NOT_IN_ROLLOUT", excludedBy: "groups" });
+    await updateDevice(db, { actor, deviceId, groups: ["pilot"] });
+    expect(await candidate()).toMatchObject({ reason: "NOT_IN_ROLLOUT", excludedBy: "attributeFilter" });
+    await updateDevice(db, { actor, deviceId, attributes: { site: "Berlin" } });
+    expect(await candidate()).toMatchObject({ reason: "NOT_IN_ROLLOUT", excludedBy: "percentage" });
+    const bucket = (await candidate())?.bucket ?? 0;
+    await updateRollout(db, { actor, rolloutId, percentageBasisPoints: bucket });
+    expect(await candidate()).toMatchObject({ reason: "NOT_IN_ROLLOUT", excludedBy: "percentage", bucket });
+    await updateRollout(db, { actor, rolloutId, percentageBasisPoints: bucket + 1 });
+    expect(await candidate()).toMatchObject({ reason: undefined, excludedBy: undefined, bucket });
+  });
+
+  it("says first that a device is being asked to stop, whatever keeps it from the next offer", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const { rollouts } = await fleet.release("2.0.0");
+    const rolloutId = rollouts[0]?.id as string;
+    const { id: deviceId, tokenHash } = await fleet.device();
+    const checks = startChecks(db);
+    const { attempt, upgradeId } = (await checks.checkForUpdate({ tokenHash })) as UpdateAnswer;
+    const report = (state: "downloading" | "cancelled") =>
+      checks.recordReport({ tokenHash, attemptId: attempt.id, report: { state } });
+    await report("downloading");
+    await cancelUpgrade(db, { actor, upgradeId });
+    await takeRolloutStep(db, { actor, rolloutId, step: "pause" });
+    const advice = async () => (await explainDevice(db, { deviceId })).advice;
+    expect(await advice()).toMatch(/^The device is asked to stop .* Then: Resume the rollout/);
+    await report("cancelled");
+    expect(await advice()).toMatch(/^Resume the rollout/);
+    await takeRolloutStep(db, { actor, rolloutId, step: "resume" });
+    expect(await advice()).toMatch(/^An operator has cancelled the upgrade: reset it/);
   });
 
   it("changes nothing", async () => {

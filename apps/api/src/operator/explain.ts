@@ -1,4 +1,11 @@
-import { type Explanation, explainDevice, LIVE_ATTEMPT_STATES, NONE_REASONS, ROLLOUT_STATES } from "@ota/domain";
+import {
+  EXCLUSIONS,
+  type Explanation,
+  explainDevice,
+  LIVE_ATTEMPT_STATES,
+  NONE_REASONS,
+  ROLLOUT_STATES,
+} from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { attemptIdSchema, productNameSchema, publicIdSchema, timeSchema } from "../http/schemas.ts";
@@ -55,6 +62,13 @@ const explanationSchema = z
           }),
           attempts: z.int().meta({ description: "On the record of the device and that firmware, so far." }),
           reason: z.enum(NONE_REASONS).nullable().meta({ description: "Why it is not offered; null: it could be." }),
+          excludedBy: z.enum(EXCLUSIONS).nullable().meta({
+            description: "With `NOT_IN_ROLLOUT`: the first of the rollout's terms that leaves the device out.",
+          }),
+          inAbovePercentage: z.number().min(0).max(99.99).meta({
+            description:
+              "The device's bucket in this rollout: with any greater percentage it is in. On the allow-list it always is.",
+          }),
           opensAt: timeSchema.nullable().meta({
             description:
               "When a closed window opens, or the pause between attempts ends; null: that is not the reason.",
@@ -102,8 +116,12 @@ function explanationView({
     decision,
     advice: advice ?? null,
     live: live ?? null,
-    candidates: candidates.map((candidate) => ({
-      ...{ ...candidate, reason: candidate.reason ?? null, opensAt: candidate.opensAt?.toISOString() ?? null },
+    candidates: candidates.map(({ reason, excludedBy, bucket, opensAt, ...candidate }) => ({
+      ...candidate,
+      reason: reason ?? null,
+      excludedBy: excludedBy ?? null,
+      inAbovePercentage: bucket / 100,
+      opensAt: opensAt?.toISOString() ?? null,
     })),
   };
 }

@@ -1,4 +1,4 @@
-import type { NoneReason } from "../vocabulary.ts";
+import type { Exclusion, NoneReason } from "../vocabulary.ts";
 import { type AttemptLimits, attemptRefusal } from "./attempt-limits.ts";
 import { bucketOf } from "./bucket.ts";
 import { type Catalog, type CatalogFirmware, type CatalogOffer, isOpen } from "./catalog.ts";
@@ -148,15 +148,19 @@ function fitsHardware(
   return hardwareRevision !== null && hardwareRevisions.includes(hardwareRevision);
 }
 
-/** Whether the device is among those whom the rollout addresses, whatever it runs on. */
-function isMember({ rollout, condition }: CatalogOffer, device: DeviceFacts): boolean {
+function isMember(offer: CatalogOffer, device: DeviceFacts): boolean {
+  return exclusionOf(offer, device) === undefined;
+}
+
+/** By which of its terms the rollout does not address the device, whatever it runs on: the first one. */
+export function exclusionOf({ rollout, condition }: CatalogOffer, device: DeviceFacts): Exclusion | undefined {
   const { channel, groups, percentageBasisPoints } = rollout;
-  if (channel !== device.channel) return false;
-  if (groups.length > 0 && !groups.some((group) => device.groups.includes(group))) return false;
-  if (condition !== undefined && !condition(device.attributes)) return false;
+  if (channel !== device.channel) return "channel";
+  if (groups.length > 0 && !groups.some((group) => device.groups.includes(group))) return "groups";
+  if (condition !== undefined && !condition(device.attributes)) return "attributeFilter";
   // Everybody is the common case, and spares the hash.
-  if (percentageBasisPoints >= 10_000 || device.allowedBy.includes(rollout.id)) return true;
-  return bucketOf(rollout.id, device.id) < percentageBasisPoints;
+  if (percentageBasisPoints >= 10_000 || device.allowedBy.includes(rollout.id)) return undefined;
+  return bucketOf(rollout.id, device.id) < percentageBasisPoints ? undefined : "percentage";
 }
 
 /**
