@@ -18,7 +18,7 @@ export const givenMd5Schema = givenHash(32);
 
 export const requiresVersionSchema = versionSchema.meta({
   description:
-    "The least version that a device must run before it may take this one. A device below it is led over steps.",
+    "The least version that a device must run before it may take this one. A device below it is led over steps. Older than its own version.",
 });
 
 /** A signature as it is given. */

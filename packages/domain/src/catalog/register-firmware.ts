@@ -5,7 +5,7 @@ import { OtaError } from "../errors.ts";
 import { invalidField, requireText } from "../fields.ts";
 import { newPublicId } from "../public-id.ts";
 import { firmware, type products } from "../schema/index.ts";
-import { requireVersion } from "../versions/version.ts";
+import { compareParsed, requireVersion } from "../versions/version.ts";
 import { type ArtifactFacts, requireArtifactFacts } from "./artifacts.ts";
 import { type Firmware, toFirmware } from "./firmware.ts";
 import { findProduct } from "./products.ts";
@@ -122,8 +122,14 @@ function requireFacts(input: NewFirmware) {
 async function requireByProduct(db: Database, facts: ReturnType<typeof requireFacts>) {
   const { version, requiresVersion, signature } = facts;
   const product = await findProduct(db, facts.product);
-  const canonicalVersion = requireVersion(product.versionScheme, version).canonical;
-  if (requiresVersion !== null) requireVersion(product.versionScheme, requiresVersion);
+  const parsed = requireVersion(product.versionScheme, version);
+  const canonicalVersion = parsed.canonical;
+  if (requiresVersion !== null) {
+    const required = requireVersion(product.versionScheme, requiresVersion);
+    // No device that is to be upgraded to it could ever have that version.
+    if (compareParsed(required, parsed) >= 0)
+      invalidField("requiresVersion", "an older version than the firmware's own");
+  }
   const signed: KeyedSignature | undefined =
     signature === undefined ? undefined : { signature, signatureKey: requireSigningKey(product) };
   return { product, canonicalVersion, signed };

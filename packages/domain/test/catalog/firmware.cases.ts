@@ -83,6 +83,20 @@ export const firmwareCases = casesOn("firmware", (database) => {
     },
   );
 
+  it.each(["2.0.0", "2.0.0+build", "2.0.1", "3.0.0-rc.1"])(
+    "a firmware 2.0.0 that requires %j, which no device below it can have, is refused",
+    async (requiresVersion) => {
+      const { db } = database();
+      const product = await aProduct(db);
+      const input = { actor: SYSTEM, product, version: "2.0.0", artifact: artifactFacts(), requiresVersion };
+      await expect(registerFirmware(db, input)).rejects.toMatchObject({
+        code: "INVALID_FIELD",
+        details: { field: "requiresVersion" },
+      });
+      expect(await codeOf(registerFirmware(db, { ...input, requiresVersion: "2.0.0-rc.1" }))).toBe("no error");
+    },
+  );
+
   it.each(["", " ", "1.0.0\0", "1.0.0\ud800", "1".repeat(10_000)])(
     "the version %j is refused as text",
     async (version) => {
