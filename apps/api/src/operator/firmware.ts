@@ -110,7 +110,8 @@ export const firmwareRoutes: readonly RouteDefinition[] = [
     path: "/v1/firmware/{firmwareId}",
     operationId: "deleteFirmware",
     summary: "Delete a draft",
-    description: "Its version is free again. What was ever released stays: withdraw it instead.",
+    description:
+      "Its version is free again, and rollouts that were made of it are gone. What was ever released stays: withdraw it instead.",
     tag: "Firmware",
     auth: "operator",
     request: { params },

@@ -7,7 +7,7 @@ import { invalidField } from "../fields.ts";
 import { isAnyOf, isAnyPublicId } from "../id-list.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
 import { isPublicId } from "../public-id.ts";
-import { devices, rolloutDevices } from "../schema/index.ts";
+import { devices, rolloutDevices, rollouts } from "../schema/index.ts";
 import { findRollout } from "./rollouts.ts";
 
 /** A device on a rollout's allow-list. */
@@ -44,6 +44,7 @@ export async function changeAllowList(
   return db.transaction(async (tx) => {
     const { rollout, firmware } = await findRollout(tx, input.rolloutId);
     const found = await findDevices(tx, { product: firmware.product, deviceIds });
+    await holdRollout(tx, rollout.id);
     const changed = await (change === "allow" ? allow : disallow)(tx, { rolloutId: rollout.id, found });
     if (changed.length === 0) return { changed: 0 };
     const names = found.filter(({ rowId }) => changed.includes(rowId)).map(({ id }) => id);
@@ -73,6 +74,12 @@ export async function listAllowedDevices(
     .orderBy(desc(rolloutDevices.deviceId))
     .limit(window.limit + 1);
   return pageOf(window, { rows, idOf: ({ rowId }) => rowId, toItem: ({ id, serial }) => ({ id, serial }) });
+}
+
+/** Keeps the rollout from being deleted, with its draft, until the end. Throws NOT_FOUND where it has been by now. */
+async function holdRollout(tx: Database, rolloutId: bigint): Promise<void> {
+  const [held] = await tx.select({ id: rollouts.id }).from(rollouts).where(eq(rollouts.id, rolloutId)).for("key share");
+  if (held === undefined) throw new OtaError("NOT_FOUND", "There is no such rollout.");
 }
 
 interface FoundDevice {

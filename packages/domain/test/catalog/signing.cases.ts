@@ -1,20 +1,25 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { expect, it } from "vitest";
 import {
+  changeAllowList,
   checkNewFirmware,
+  createRollout,
   deleteFirmware,
   firmwareManifest,
   getProduct,
   listAudit,
+  listRollouts,
   registerFirmware,
   releaseFirmware,
   removeSigningKey,
   setSigningKey,
   signFirmware,
+  takeRolloutStep,
+  updateRollout,
 } from "../../src/index.ts";
 import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
-import { aFirmware, aProduct, artifactFacts, SYSTEM } from "../support/records.ts";
+import { aDevice, aFirmware, aProduct, artifactFacts, SYSTEM } from "../support/records.ts";
 
 function newKey() {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
@@ -170,7 +175,7 @@ export const signingCases = casesOn("signing", (database) => {
 });
 
 export const draftDeletionCases = casesOn("deleteFirmware", (database) => {
-  it("frees the version, and leaves what was released or has a rollout", async () => {
+  it("frees the version, and leaves what was released", async () => {
     const { db } = database();
     const product = await aProduct(db);
     const draft = await aFirmware(db, { product, version: VERSION });
@@ -180,6 +185,45 @@ export const draftDeletionCases = casesOn("deleteFirmware", (database) => {
     const again = await aFirmware(db, { product, version: VERSION });
     await releaseFirmware(db, { actor: SYSTEM, firmwareId: again.id });
     expect(await codeOf(remove(again.id))).toBe("INVALID_STATE");
+  });
+
+  it("takes the rollouts that were made of the draft along, with their allow-lists and counters", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const { id: firmwareId } = await aFirmware(db, { product, version: VERSION });
+    const { id: other } = await aFirmware(db, { product, version: "9.9.9" });
+    const { device } = await aDevice(db, product);
+    const kept = await createRollout(db, { actor: SYSTEM, firmwareId: other, maxConcurrent: 5 });
+    const made = await createRollout(db, { actor: SYSTEM, firmwareId, maxConcurrent: 5 });
+    const stopped = await createRollout(db, { actor: SYSTEM, firmwareId });
+    await takeRolloutStep(db, { actor: SYSTEM, rolloutId: stopped.id, step: "stop" });
+    const list = { actor: SYSTEM, rolloutId: made.id, change: "allow", deviceIds: [device.id] } as const;
+    await changeAllowList(db, list);
+    await deleteFirmware(db, { actor: SYSTEM, firmwareId });
+    expect((await listRollouts(db, { product })).items).toEqual([kept]);
+    expect((await listAudit(db, { subjectId: firmwareId })).items[0]).toMatchObject({
+      action: "firmware.delete",
+      before: { rollouts: [made.id, stopped.id] },
+    });
+    expect(await codeOf(changeAllowList(db, list))).toBe("NOT_FOUND");
+  });
+
+  it("of a draft while its rollout is changed by others leaves nothing but answers", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    const { device } = await aDevice(db, product);
+    const { id: firmwareId } = await aFirmware(db, { product, version: VERSION });
+    const { id: rolloutId } = await createRollout(db, { actor: SYSTEM, firmwareId, maxConcurrent: 5 });
+    const calls = inParallel<unknown>(20, (index) => {
+      if (index === 10) return deleteFirmware(db, { actor: SYSTEM, firmwareId });
+      if (index % 4 === 0) return createRollout(db, { actor: SYSTEM, firmwareId });
+      if (index % 4 === 1) return updateRollout(db, { actor: SYSTEM, rolloutId, maxConcurrent: index });
+      if (index % 4 === 2) return takeRolloutStep(db, { actor: SYSTEM, rolloutId, step: "stop" });
+      return changeAllowList(db, { actor: SYSTEM, rolloutId, change: "allow", deviceIds: [device.id] });
+    });
+    const { NOT_FOUND: _, "no error": __, INVALID_STATE: ___, ...others } = await tally(calls);
+    expect(others).toEqual({});
+    expect(await codeOf(deleteFirmware(db, { actor: SYSTEM, firmwareId }))).toBe("NOT_FOUND");
   });
 
   it("of parallel deletions and a release, the firmware is either gone or released", async () => {
