@@ -30,7 +30,7 @@ export function createLogger({ level, destination = standardOutput() }: LoggerOp
 
 /** How long a line may wait for others to be written with it, and how many bytes of them: a write costs more than a line. */
 const FLUSH_MS = 100;
-const FLUSH_BYTES = 8192;
+const FLUSH_BYTES = 16_000;
 
 /** Lines are handed over whole and in order; a slow reader at the other end of a pipe does not hold up requests. */
 export function standardOutput(): ReturnType<typeof pino.destination> {

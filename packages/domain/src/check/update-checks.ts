@@ -7,7 +7,8 @@ import { type ReportInput, type ReportResult, recordReport } from "../reports/re
 import { type CheckAnswer, noneAnswer } from "./answer.ts";
 import { CatalogCache } from "./catalog-cache.ts";
 import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "./device-firmware-lock.ts";
-import { type DeviceState, loadDeviceState, prepareDeviceState } from "./device-state.ts";
+import { type DeviceState, loadDeviceState } from "./device-state.ts";
+import { DeviceStates } from "./device-states.ts";
 import type { CheckObserver } from "./events.ts";
 import { LastSeen } from "./last-seen.ts";
 import { applyReported, type ReportedFacts } from "./reported.ts";
@@ -64,7 +65,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const catalogs = new CatalogCache(db);
   const lock = new DeviceFirmwareLock<CheckAnswer>({ locks, logger, observe, settings: lockSettings });
   const lastSeen = new LastSeen({ db, logger, flushMs: lastSeenFlushMs });
-  const deviceState = prepareDeviceState(db);
+  const states = new DeviceStates(db);
 
   return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close: () => lastSeen.flush() };
 
@@ -127,7 +128,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   }
 
   async function loadDevice(credentials: DeviceCredentials): Promise<DeviceState> {
-    const state = (await deviceState(credentials)) ?? (await newDevice(credentials));
+    const state = (await states.of(credentials)) ?? (await newDevice(credentials));
     lastSeen.touch(state.device.id, state.now);
     return state;
   }
@@ -135,7 +136,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   async function newDevice({ tokenHash, serial }: DeviceCredentials): Promise<DeviceState> {
     if (serial === undefined) throw deviceTokenInvalid();
     await registerByGateway(db, { tokenHash, serial });
-    const state = await deviceState({ tokenHash, serial });
+    const state = await states.of({ tokenHash, serial });
     if (state !== undefined) return state;
     // It was there, and was deleted or given a token in between.
     throw new ServiceBusyError("This device is being changed by an operator. Ask again.", { retryAfterSeconds: 1 });

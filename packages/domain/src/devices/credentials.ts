@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { newPublicId } from "../public-id.ts";
@@ -27,15 +27,15 @@ export function holdsCredentials({ tokenHash, serial, ownSerial }: DeviceCredent
 }
 
 /** The device whose own token it is; the one before the newest rotation counts until its time is up. */
-export function holdsToken(tokenHash: Buffer | Placeholder): SQL | undefined {
+export function holdsToken(tokenHash: Buffer | SQL): SQL | undefined {
   const previous = and(eq(devices.previousTokenHash, tokenHash), gt(devices.previousTokenValidUntil, sql`now()`));
   return or(eq(devices.tokenHash, tokenHash), previous);
 }
 
 /** The device of this serial in the gateway token's product, whatever its channel: an operator may have moved it. */
 export function isServedByGateway(given: {
-  readonly tokenHash: Buffer | Placeholder;
-  readonly serial: string | Placeholder;
+  readonly tokenHash: Buffer | SQL;
+  readonly serial: string | SQL;
 }): SQL | undefined {
   const product = sql`(
     select ${gatewayTokens.productId} from ${gatewayTokens}

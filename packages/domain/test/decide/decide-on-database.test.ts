@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { loadCatalog } from "../../src/check/catalog-cache.ts";
-import { prepareDeviceState } from "../../src/check/device-state.ts";
+import { DeviceStates } from "../../src/check/device-states.ts";
 import { decideUpdate } from "../../src/decide/decide-update.ts";
 import { describeOnDatabases } from "../support/databases.ts";
 import { CASES } from "./cases/all.ts";
@@ -13,7 +13,7 @@ describeOnDatabases("decideUpdate of what the check's queries load", (database) 
     it.each(cases)("$title", async (given) => {
       const { db } = database();
       const { tokenHash } = await insertCase(db, given);
-      const state = await prepareDeviceState(db)({ tokenHash });
+      const state = await new DeviceStates(db).of({ tokenHash });
       if (state === undefined) throw new Error("The device was not found.");
       const catalog = await loadCatalog(db, state.product.id);
       expect(describeDecision(decideUpdate({ ...state, catalog }), { catalog })).toBe(given.expect);

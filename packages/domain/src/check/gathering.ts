@@ -1,0 +1,53 @@
+/** Keys of one load. Their answers come together, so that a longer load would make each wait for more of the others. */
+const MAX_KEYS = 100;
+
+/**
+ * Loads together what is asked for one by one within one turn of the event loop: under load, what came in over many
+ * connections. A load begins after its keys were asked for, so that nobody is given what was read before it asked; whoever
+ * asks for the same key in the same turn shares it.
+ */
+export class Gathering<K, V> {
+  readonly #load: (keys: readonly K[]) => Promise<readonly V[]>;
+  #asked = new Map<string, Asked<K, V>>();
+
+  /** @param load gives a value for each key, in their order */
+  constructor(load: (keys: readonly K[]) => Promise<readonly V[]>) {
+    this.#load = load;
+  }
+
+  /**
+   * What the load gives for the key; it rejects as the load does.
+   *
+   * @param name tells keys apart
+   */
+  get(name: string, key: K): Promise<V> {
+    let asked = this.#asked.get(name);
+    if (asked === undefined) {
+      // When all that has come in was read: immediates follow input.
+      if (this.#asked.size === 0) setImmediate(() => this.#send());
+      asked = { key, ...Promise.withResolvers<V>() };
+      this.#asked.set(name, asked);
+    }
+    return asked.promise;
+  }
+
+  #send(): void {
+    const asked = [...this.#asked.values()];
+    this.#asked = new Map();
+    for (let start = 0; start < asked.length; start += MAX_KEYS)
+      void this.#answer(asked.slice(start, start + MAX_KEYS));
+  }
+
+  async #answer(asked: readonly Asked<K, V>[]): Promise<void> {
+    try {
+      const values = await this.#load(asked.map(({ key }) => key));
+      for (const [i, { resolve }] of asked.entries()) resolve(values[i] as V);
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+  }
+}
+
+interface Asked<K, V> extends PromiseWithResolvers<V> {
+  readonly key: K;
+}
