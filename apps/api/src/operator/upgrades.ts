@@ -31,6 +31,7 @@ const attemptSchema = z
     id: attemptIdSchema,
     number: z.int().min(1).meta({ description: "1, 2, 3, … within the upgrade." }),
     state: stateSchema,
+    rolloutId: publicIdSchema.meta({ description: "The rollout under whose offer it was begun." }),
     failureCode: z.int().nullable(),
     failureMessage: z.string().nullable(),
     openedAt: timeSchema,
@@ -109,12 +110,13 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
       query: z.strictObject({
         deviceId: publicIdSchema.optional(),
         firmwareId: publicIdSchema.optional(),
+        rolloutId: publicIdSchema.optional().meta({ description: "Of the newest attempt. With `state`." }),
         state: stateSchema.optional().meta({ description: "Of the newest attempt." }),
         ...pageFields,
       }),
     },
     responses: { 200: { description: "A page of upgrades", body: pageSchema(upgradeSchema) } },
-    problems: ["NOT_FOUND", "INVALID_CURSOR"],
+    problems: ["NOT_FOUND", "INVALID_CURSOR", "INVALID_FIELD"],
     async handler({ query }, { db }) {
       return { status: 200, body: pageBody(await listUpgrades(db, query), upgradeView) };
     },
@@ -204,9 +206,10 @@ function upgradeView(upgrade: Upgrade): z.output<typeof upgradeSchema> {
 }
 
 function attemptView(attempt: Attempt): z.output<typeof attemptSchema> {
-  const { id, number, state, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt } = attempt;
+  const { id, number, state, rolloutId, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt } =
+    attempt;
   return {
-    ...{ id, number, state, failureCode, failureMessage },
+    ...{ id, number, state, rolloutId, failureCode, failureMessage },
     openedAt: openedAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
     closedAt: closedAt?.toISOString() ?? null,

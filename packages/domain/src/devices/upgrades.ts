@@ -2,10 +2,11 @@ import { and, asc, desc, eq, gt, lt, notExists } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
-import { requireOneOf } from "../fields.ts";
+import { invalidField, requireOneOf } from "../fields.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
 import { isPublicId } from "../public-id.ts";
-import { devices, firmware, products, upgradeAttempts, upgrades } from "../schema/index.ts";
+import { findRollout } from "../rollouts/rollouts.ts";
+import { devices, firmware, products, rollouts, upgradeAttempts, upgrades } from "../schema/index.ts";
 import { ATTEMPT_STATES, type AttemptState } from "../vocabulary.ts";
 import { type NewestEvents, newestEvents } from "./attempt-events.ts";
 
@@ -16,6 +17,8 @@ export interface Attempt {
   /** 1, 2, 3, … within the upgrade. */
   readonly number: number;
   readonly state: AttemptState;
+  /** The public id of the rollout under whose offer it was opened. */
+  readonly rolloutId: string;
   /** What the device gave as the reason of a failure. */
   readonly failureCode: number | null;
   readonly failureMessage: string | null;
@@ -49,21 +52,31 @@ export interface UpgradeHistory extends Upgrade {
   readonly attempts: readonly (Attempt & NewestEvents)[];
 }
 
-/** Lists upgrades, newest first: all, or those of a device, a firmware or a state of their newest attempt. */
+/**
+ * Lists upgrades, newest first: all, or those of a device, a firmware or a state of their newest attempt, or whose newest
+ * attempt is in that state under a rollout. Throws NOT_FOUND on what there is not, or INVALID_FIELD on a rollout without a
+ * state.
+ */
 export async function listUpgrades(
   db: Database,
   input: PageRequest & {
     readonly deviceId?: string | undefined;
     readonly firmwareId?: string | undefined;
+    /** Only with `state`. */
+    readonly rolloutId?: string | undefined;
     readonly state?: AttemptState | undefined;
   },
 ): Promise<Page<Upgrade>> {
   const window = pageWindow("upgrades", input);
-  const { deviceId, firmwareId, state } = input;
+  const { deviceId, firmwareId, rolloutId, state } = input;
+  // The index that leads to a rollout's attempts has them in the list's order within a state.
+  if (rolloutId !== undefined && state === undefined) invalidField("state", "given, with rolloutId");
   if (state !== undefined) requireOneOf("state", state, ATTEMPT_STATES);
   const device = deviceId === undefined ? undefined : await rowIdOf(db, devices, deviceId);
   const target = firmwareId === undefined ? undefined : await rowIdOf(db, firmware, firmwareId);
-  const attempt = newestAttempts(db, { beforeUpgradeId: window.beforeId, firmwareId: target, state });
+  const rollout = rolloutId === undefined ? undefined : (await findRollout(db, rolloutId)).rollout.id;
+  const wanted = { beforeUpgradeId: window.beforeId, firmwareId: target, rolloutId: rollout, state };
+  const attempt = newestAttempts(db, wanted);
   const rows = await selectUpgrades(db, attempt)
     .where(
       and(
@@ -89,7 +102,7 @@ export async function getUpgrade(db: Database, input: { readonly upgradeId: stri
   const eventsOf = await newestEvents(db, newest.upgrade.id);
   return {
     ...toUpgrade(newest),
-    attempts: rows.map(({ attempt }) => ({ ...toAttempt(attempt), ...(eventsOf.get(attempt.id) ?? NO_EVENTS) })),
+    attempts: rows.map((row) => ({ ...toAttempt(row), ...(eventsOf.get(row.attempt.id) ?? NO_EVENTS) })),
   };
 }
 
@@ -99,6 +112,7 @@ const NO_EVENTS: NewestEvents = { events: [], earlierEvents: undefined };
 interface UpgradeRow {
   readonly upgrade: typeof upgrades.$inferSelect;
   readonly attempt: typeof upgradeAttempts.$inferSelect;
+  readonly rolloutId: string;
   readonly device: Upgrade["device"];
   readonly firmware: Upgrade["firmware"];
 }
@@ -109,6 +123,7 @@ function selectUpgrades(db: Database, attempt: AttemptSelect) {
     .select({
       upgrade: upgrades,
       attempt: attempt._.selectedFields,
+      rolloutId: rollouts.publicId,
       device: { id: devices.publicId, serial: devices.serial, product: products.name },
       firmware: { id: firmware.publicId, version: firmware.version },
     })
@@ -117,6 +132,7 @@ function selectUpgrades(db: Database, attempt: AttemptSelect) {
     .innerJoin(devices, eq(devices.id, upgrades.deviceId))
     .innerJoin(products, eq(products.id, devices.productId))
     .innerJoin(firmware, eq(firmware.id, upgrades.firmwareId))
+    .innerJoin(rollouts, eq(rollouts.id, attempt.rolloutId))
     .$dynamic();
 }
 
@@ -136,10 +152,11 @@ function newestAttempts(
   wanted: {
     readonly beforeUpgradeId: bigint;
     readonly firmwareId: bigint | undefined;
+    readonly rolloutId: bigint | undefined;
     readonly state: AttemptState | undefined;
   },
 ): AttemptSelect {
-  const { beforeUpgradeId, firmwareId, state } = wanted;
+  const { beforeUpgradeId, firmwareId, rolloutId, state } = wanted;
   const select = db.select().from(upgradeAttempts);
   if (state === undefined) {
     return select
@@ -159,6 +176,7 @@ function newestAttempts(
         eq(upgradeAttempts.state, state),
         lt(upgradeAttempts.upgradeId, beforeUpgradeId),
         firmwareId === undefined ? undefined : eq(upgradeAttempts.firmwareId, firmwareId),
+        rolloutId === undefined ? undefined : eq(upgradeAttempts.rolloutId, rolloutId),
         notExists(laterAttempt),
       ),
     )
@@ -176,10 +194,11 @@ async function rowIdOf(db: Database, table: typeof devices | typeof firmware, pu
   return rows[0].id;
 }
 
-function toUpgrade({ upgrade, attempt, device, firmware }: UpgradeRow): Upgrade {
+function toUpgrade(row: UpgradeRow): Upgrade {
+  const { upgrade, device, firmware } = row;
   const { publicId: id, fromVersion, attemptsForgiven, createdAt } = upgrade;
-  const cancelled = isCancelled(attempt);
-  return { id, device, firmware, fromVersion, attemptsForgiven, cancelled, attempt: toAttempt(attempt), createdAt };
+  const cancelled = isCancelled(row.attempt);
+  return { id, device, firmware, fromVersion, attemptsForgiven, cancelled, attempt: toAttempt(row), createdAt };
 }
 
 /** Whether an operator has cancelled the upgrade whose newest attempt this is. */
@@ -187,7 +206,7 @@ export function isCancelled({ cancelOutcome }: Pick<typeof upgradeAttempts.$infe
   return cancelOutcome === "cancelled";
 }
 
-function toAttempt(row: typeof upgradeAttempts.$inferSelect): Attempt {
-  const { id, n: number, state, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt } = row;
-  return { id, number, state, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt };
+function toAttempt({ attempt, rolloutId }: UpgradeRow): Attempt {
+  const { id, n: number, state, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt } = attempt;
+  return { id, number, state, rolloutId, failureCode, failureMessage, openedAt, updatedAt, closedAt, deadlineAt };
 }

@@ -1,9 +1,17 @@
 import { expect, it } from "vitest";
-import { getUpgrade, listAttemptEvents, listUpgrades, type PageRequest, schema } from "../../src/index.ts";
+import {
+  type AttemptState,
+  createRollout,
+  getUpgrade,
+  listAttemptEvents,
+  listUpgrades,
+  type PageRequest,
+  schema,
+} from "../../src/index.ts";
 import { anAttempt } from "../support/attempts.ts";
 import { casesOn } from "../support/databases.ts";
 import { codeOf } from "../support/errors.ts";
-import { aDevice, aProduct, aReleasedFirmware } from "../support/records.ts";
+import { aDevice, aProduct, aReleasedFirmware, SYSTEM } from "../support/records.ts";
 
 export const upgradeCases = casesOn("upgrades", (database) => {
   it("an upgrade is listed once, in the state of its newest attempt", async () => {
@@ -25,6 +33,7 @@ export const upgradeCases = casesOn("upgrades", (database) => {
         cancelled: false,
         attempt: {
           ...{ id: attemptId, number: 2, state: "downloading", failureCode: null, failureMessage: null },
+          rolloutId: firmware.rollouts[0]?.id,
           ...{ openedAt: expect.any(Date), updatedAt: expect.any(Date), closedAt: null, deadlineAt: null },
         },
         createdAt: expect.any(Date),
@@ -53,6 +62,33 @@ export const upgradeCases = casesOn("upgrades", (database) => {
     expect(await idsOf({ firmwareId: old.id, state: "succeeded" })).toEqual([a]);
     expect((await idsOf({ state: "offered" })).slice(0, 2)).toEqual([c, b]);
     expect((await idsOf({})).slice(0, 3)).toEqual([c, b, a]);
+  });
+
+  it("upgrades of a rollout are those whose newest attempt is in a state under it", async () => {
+    const { db, query } = database();
+    const product = await aProduct(db);
+    const { id: firmwareId, rollouts } = await aReleasedFirmware(db, { product, version: "1.0.0" });
+    const first = rollouts[0]?.id as string;
+    const { id: second } = await createRollout(db, { actor: SYSTEM, firmwareId });
+    const underSecond = (attemptId: number) =>
+      query(
+        `update upgrade_attempts set rollout_id = (select id from rollouts where public_id = '${second}') where id = ${attemptId}`,
+      );
+    const make = async (...states: AttemptState[]) => {
+      const { device } = await aDevice(db, product);
+      let made = { attemptId: 0, upgradeId: "" };
+      for (const state of states) made = await anAttempt(db, { deviceId: device.id, firmwareId, state });
+      return made;
+    };
+    const [a, b, c] = [await make("failed"), await make("failed", "failed"), await make("failed", "offered")];
+    await underSecond(b.attemptId);
+    const idsOf = async (rolloutId: string, state: AttemptState) =>
+      (await listUpgrades(db, { rolloutId, state })).items.map(({ id, attempt }) => [id, attempt.rolloutId]);
+    expect(await idsOf(first, "failed")).toEqual([[a.upgradeId, first]]);
+    expect(await idsOf(first, "offered")).toEqual([[c.upgradeId, first]]);
+    expect(await idsOf(second, "failed")).toEqual([[b.upgradeId, second]]);
+    expect(await codeOf(listUpgrades(db, { rolloutId: first }))).toBe("INVALID_FIELD");
+    expect(await codeOf(listUpgrades(db, { rolloutId: firmwareId, state: "failed" }))).toBe("NOT_FOUND");
   });
 
   it("an upgrade's history holds its attempts and their events in order", async () => {

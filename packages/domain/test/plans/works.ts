@@ -167,6 +167,10 @@ function operatorsWorks(): Readonly<Record<string, Work["run"]>> {
           `upgrades of a firmware that are ${state}`,
           (({ db, fleet }) => listUpgrades(db, { state, firmwareId: fleet.newestFirmwareId })) satisfies Work["run"],
         ],
+        [
+          `upgrades of a rollout that are ${state}`,
+          (({ db, fleet }) => listUpgrades(db, { state, rolloutId: fleet.listedRolloutId })) satisfies Work["run"],
+        ],
       ]),
     ),
     "an upgrade": ({ db, fleet }) => getUpgrade(db, { upgradeId: fleet.upgradeId("upToDate") }),
