@@ -38,7 +38,9 @@ export const phaseSchema = z.strictObject({
 });
 
 export const errorThresholdSchema = z.strictObject({
-  failurePercentage: percentageSchema.min(0.01).meta({ description: "Of the attempts that succeeded or failed." }),
+  failurePercentage: percentageSchema
+    .min(0.01)
+    .meta({ description: "Of the attempts that succeeded, failed or timed out." }),
   minOutcomes: count.meta({ description: "Of at least so many of them." }),
 });
 
@@ -77,12 +79,16 @@ export const termFields = {
   }),
   maxConcurrent: count.nullable().meta({ description: "How many attempts may be open at once; null: any number." }),
   maxTotal: count.nullable().meta({ description: "How many devices may ever have an attempt; null: any number." }),
-  successThreshold: count
-    .nullable()
-    .meta({ description: "It pauses after so many successes since it was started or resumed, for you to look at it." }),
-  errorThreshold: errorThresholdSchema
-    .nullable()
-    .meta({ description: "It pauses when this share of the attempts since it was started or resumed has failed." }),
+  successThreshold: count.nullable().meta({
+    description:
+      "It pauses after so many successes since it was started, was resumed or came to its phase, for you to look at it. " +
+      "More than each phase's `minSucceeded`, the last one's excepted.",
+  }),
+  errorThreshold: errorThresholdSchema.nullable().meta({
+    description:
+      "It pauses when this share of the attempts since it was started, was resumed or came to its phase has failed or " +
+      "timed out.",
+  }),
   maxAttempts: z
     .int()
     .min(1)

@@ -88,7 +88,7 @@ function requireTerms(terms: RolloutTerms): void {
   requireLimits(terms);
 }
 
-function requirePhases({ phases }: RolloutTerms): void {
+function requirePhases({ phases, successThreshold }: RolloutTerms): void {
   if (phases.length > MAX_PHASES) invalidField("phases", `at most ${MAX_PHASES}`);
   let before = -1;
   for (const [index, { percentageBasisPoints, minSucceeded, minSuccessBasisPoints }] of phases.entries()) {
@@ -98,6 +98,10 @@ function requirePhases({ phases }: RolloutTerms): void {
     before = percentageBasisPoints;
     requireInteger(`${field}.minSucceeded`, minSucceeded, COUNT);
     requireInteger(`${field}.minSuccessPercentage`, minSuccessBasisPoints, BASIS_POINTS);
+    // Both are counted from the phase's beginning, and again after a pause: the phase would never end.
+    const endless = successThreshold !== null && index < phases.length - 1 && successThreshold <= minSucceeded;
+    if (endless)
+      invalidField("successThreshold", `greater than ${field}.minSucceeded, or it pauses before each next phase`);
   }
 }
 

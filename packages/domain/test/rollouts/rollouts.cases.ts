@@ -91,6 +91,7 @@ export const rolloutCases = casesOn("rollouts", (database) => {
     ["phases[1].percentage", { phases: [phase(5_000), phase(5_000)] }],
     ["phases[0].minSucceeded", { phases: [{ ...phase(5_000), minSucceeded: 0 }] }],
     ["percentage", { phases: [phase(5_000)], percentageBasisPoints: 1 }],
+    ["successThreshold", { phases: [{ ...phase(5_000), minSucceeded: 7 }, phase(10_000)], successThreshold: 7 }],
     ["window.days", { window: { days: [], fromMinute: 0, toMinute: 0 } }],
     ["window.days", { window: { days: [1, 1], fromMinute: 0, toMinute: 0 } }],
     ["window.from", { window: { days: [1], fromMinute: 1440, toMinute: 0 } }],
@@ -102,6 +103,15 @@ export const rolloutCases = casesOn("rollouts", (database) => {
   ])("a bad %s is refused by its name", async (field, terms) => {
     const { db } = database();
     await expect(aReleasedDraft(db, terms)).rejects.toMatchObject({ code: "INVALID_FIELD", details: { field } });
+  });
+
+  it("a success threshold may be reached in the last phase, and in any phase beyond what leads to the next", async () => {
+    const { db } = database();
+    const phases = [
+      { ...phase(5_000), minSucceeded: 7 },
+      { ...phase(10_000), minSucceeded: 100 },
+    ];
+    expect(await aReleasedDraft(db, { phases, successThreshold: 8 })).toMatchObject({ successThreshold: 8 });
   });
 
   it("goes from draft over running and paused to its end, and each step is in the audit log", async () => {
