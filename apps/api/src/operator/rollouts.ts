@@ -144,7 +144,7 @@ export const rolloutRoutes: readonly RouteDefinition[] = [
     summary: "Change a rollout's terms",
     description:
       "Anything may change in a draft and while it is paused. While it runs the percentage may grow, and caps and thresholds " +
-      "may change. One that was started without a cap, a threshold or phases cannot get its first: nothing was counted. New " +
+      "may change. One that was started without a cap, a threshold or phases cannot get its first: nothing was counted. Finish it, and make another. New " +
       "phases begin with the first one.",
     ...{ tag, auth },
     request: { params, body: { kind: "json", schema: rolloutChangeSchema } },

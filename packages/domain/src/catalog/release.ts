@@ -175,7 +175,10 @@ async function isOffered(
   const [other] = open.filter((row) => row.state === "draft" || changedNames(termsOf(row), terms).length > 0);
   if (other === undefined) return open.length > 0;
   const { publicId: rolloutId, state, priority, allowDowngrade } = other;
-  throw new OtaError("ALREADY_EXISTS", `The channel "${channel}" has a rollout of this firmware on other terms.`, {
-    details: { rolloutId, state, priority, allowDowngrade },
-  });
+  const instead = state === "draft" ? "Release without startRollout and start that one" : "Change that one";
+  throw new OtaError(
+    "ALREADY_EXISTS",
+    `The channel "${channel}" has a rollout of this firmware on other terms. ${instead}, or stop it first.`,
+    { details: { rolloutId, state, priority, allowDowngrade } },
+  );
 }

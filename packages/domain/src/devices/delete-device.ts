@@ -33,9 +33,13 @@ export async function deleteDevice(
     const live = await liveAttemptOf(tx, device.id);
     if (live !== undefined && !endsAttempt) {
       const details = { attemptId: live.id, state: live.state };
-      throw new OtaError("INVALID_STATE", "The device has an open attempt. Cancel it first, or end it by this.", {
-        details,
-      });
+      throw new OtaError(
+        "INVALID_STATE",
+        "The device has an open attempt. Cancel its upgrade first, or end it by this: endsAttempt.",
+        {
+          details,
+        },
+      );
     }
     await deleteHistory(tx, device.id);
     await tx.delete(devices).where(eq(devices.id, device.id));

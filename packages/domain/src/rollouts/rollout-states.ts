@@ -89,9 +89,13 @@ async function enterState(
 async function requireReleased(tx: Database, { rollout }: LockedRollout): Promise<void> {
   const [target] = await tx.select({ state: firmware.state }).from(firmware).where(eq(firmware.id, rollout.firmwareId));
   if (target?.state === "released") return;
-  throw new OtaError("INVALID_STATE", `Its firmware is ${target?.state}: only released firmware is offered.`, {
-    details: { firmwareState: target?.state },
-  });
+  throw new OtaError(
+    "INVALID_STATE",
+    `Its firmware is ${target?.state}: only released firmware is offered.${target?.state === "draft" ? " Release it first." : ""}`,
+    {
+      details: { firmwareState: target?.state },
+    },
+  );
 }
 
 /**

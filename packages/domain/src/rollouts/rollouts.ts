@@ -97,7 +97,8 @@ export async function updateRollout(
       if (rollout.startedAt !== null || rollout.state !== "draft") {
         throw new OtaError(
           "INVALID_STATE",
-          "It was started without a cap, a threshold or phases, so that nothing was counted. Stop it and make another.",
+          "It was started without a cap, a threshold or phases, so that nothing was counted. Finish it, which lets devices " +
+            "that have begun go on, and make another.",
           { details: { state: rollout.state } },
         );
       }
