@@ -15,7 +15,8 @@ const INTRODUCTION = `
 
 The service is configured by environment variables, read once at its start. It does not start while one of them is wrong, and
 names all that are. A variable that is empty counts as not set. A variable that begins with \`OTA_\` or \`LOCK_\` and is not
-listed here is reported as a warning.
+listed here is reported as a warning, and so is one that is a letter away from one listed here (\`REDIS_URI\`, \`DATABSE_URL\`)
+while that is not set.
 
 This page is made from the source (\`pnpm --filter @ota/api configuration-page\`); a test compares the two.
 `;

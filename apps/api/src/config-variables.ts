@@ -17,7 +17,7 @@ export const VARIABLES = {
   PORT: variable({
     group: "HTTP",
     about:
-      "The TCP port to listen on; `0` takes a free one. One that is in use ends the start before anything is made (`PORT_IN_USE`).",
+      "The TCP port to listen on; `0` takes a free one. One that is in use ends the start before a database is made or waited for (`PORT_IN_USE`).",
     ...integer({ min: 0, max: 65_535 }),
     default: "3000",
   }),

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Variable } from "./config-variable.ts";
 import { VARIABLES, type VariableName } from "./config-variables.ts";
 import type { DdiAuthorities } from "./ddi/ddi-authorities.ts";
+import { type UnknownVariable, unknownVariables } from "./unknown-variables.ts";
 
 /** Everything that can be set, read once at the start and never again. */
 export interface Config {
@@ -48,7 +49,7 @@ export interface Config {
   readonly shutdownDelayMs: number;
   readonly shutdownTimeoutMs: number;
   /** Variables that look like ours and are not: a misspelt name, most likely. */
-  readonly unknownVariables: readonly string[];
+  readonly unknownVariables: readonly UnknownVariable[];
 }
 
 /** PGlite on a folder, in this process. */
@@ -188,9 +189,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     },
     shutdownDelayMs: values.OTA_SHUTDOWN_DELAY_MS,
     shutdownTimeoutMs: values.OTA_SHUTDOWN_TIMEOUT_MS,
-    unknownVariables: Object.keys(environment).filter(
-      (name) => /^(OTA|LOCK)_/.test(name) && !Object.hasOwn(VARIABLES, name),
-    ),
+    unknownVariables: unknownVariables(environment),
   };
 }
 

@@ -15,9 +15,9 @@ import { startTracing, type Tracing } from "./tracing/tracing.ts";
 /** Runs the service until a signal ends it. Returns the exit code. Rejects where it cannot start. */
 export async function runService(config: Config, logger: Logger): Promise<number> {
   const ending = endingSignals(logger);
-  for (const name of config.unknownVariables)
+  for (const { name, meant } of config.unknownVariables)
     logger.warn(
-      { name },
+      { name, meant },
       "this environment variable is not known to the service and has no effect: docs/configuration.md has all",
     );
 

@@ -78,11 +78,40 @@ describe("readConfig", () => {
     expect(error.message).not.toContain("hunter2");
   });
 
-  test("a misspelt variable of ours is reported, anybody else's is not", () => {
+  test("a variable that begins as ours do is reported where it is none of them, with the one that it resembles", () => {
     expect(readConfig({ OTA_LOCK_OUTAGES: "busy", LOCK_TTL: "1", PATH: "/bin" }).unknownVariables).toEqual([
-      "OTA_LOCK_OUTAGES",
-      "LOCK_TTL",
+      { name: "OTA_LOCK_OUTAGES", meant: "OTA_LOCK_OUTAGE" },
+      { name: "LOCK_TTL", meant: undefined },
     ]);
+  });
+
+  test.for([
+    ["REDIS_URLL", "REDIS_URL"],
+    ["REDIIS_URL", "REDIS_URL"],
+    ["REDIS_UR", "REDIS_URL"],
+    ["EDIS_URL", "REDIS_URL"],
+    ["REDIS_URI", "REDIS_URL"],
+    ["DATABSE_URL", "DATABASE_URL"],
+    ["database_url", "DATABASE_URL"],
+    ["TRUST_PROXI", "TRUST_PROXY"],
+    ["PUBLIC_ULR", "PUBLIC_URL"],
+    ["OAT_METRICS", "OTA_METRICS"],
+  ] as const)("%s is reported as %s, unless that is set as well or it is empty", ([name, meant]) => {
+    const reported = (environment: NodeJS.ProcessEnv) => readConfig(environment).unknownVariables;
+    expect(reported({ [name]: "x" })).toEqual([{ name, meant }]);
+    expect(reported({ [name]: "" })).toEqual([]);
+    const right = { REDIS_URL: "redis://r", DATABASE_URL: "postgres://db/ota", TRUST_PROXY: "loopback" };
+    const set = { ...right, PUBLIC_URL: "http://ota", OTA_METRICS: "on", OTA_URL_SIGNING_KEY: "ab".repeat(32) };
+    expect(reported({ ...set, [name]: "x" })).toEqual([]);
+  });
+
+  test("what is anybody else's is not reported", () => {
+    const others = [
+      ...["PORTS", "POST", "SPORT", "HOSTS", "GHOST", "port", "host", "PATH", "URL", "NODE_ENV", "PGDATABASE"],
+      ...["REDIS_TTL", "REDIS_SSL", "REDIS_HOST", "REDIS_TLS_URL", "REDIS_PORT_6379_TCP", "TEST_DATABASE_URL"],
+      ...["DATABASE_DSN", "PUBLIC_API", "APP_LOG_LEVEL", "TRUSTED_PROXIES", "BLOCK_SIZE", "OTEL_SERVICE_NAME"],
+    ];
+    expect(readConfig(Object.fromEntries(others.map((name) => [name, "x"]))).unknownVariables).toEqual([]);
   });
 
   test("hexadecimal and base64 give the same signing key, and PUBLIC_URL loses its trailing slash", () => {
