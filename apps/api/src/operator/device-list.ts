@@ -93,7 +93,7 @@ type Format = "application/x-ndjson" | "text/csv";
 
 const FORMATS = {
   "application/x-ndjson": { read: jsonLines, write: toJsonLines },
-  "text/csv": { read: csvLines, write: toCsv },
+  "text/csv": { read: (text: AsyncIterable<string>) => csvLines(text, { required: "serial" }), write: toCsv },
 };
 
 /** That it is one of the two has been checked. */

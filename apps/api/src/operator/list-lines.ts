@@ -55,9 +55,13 @@ async function* linesOf(text: AsyncIterable<string>): AsyncGenerator<string | un
 
 /**
  * Reads CSV (RFC 4180) whose first line names the columns; a field that is empty is left out. The first line that cannot
- * be read is the last one: where the next begins is not known.
+ * be read is the last one: where the next begins is not known. Where the column is missing that every line needs, that is
+ * told once, of the first line.
  */
-export async function* csvLines(text: AsyncIterable<string>): AsyncGenerator<ListLine> {
+export async function* csvLines(
+  text: AsyncIterable<string>,
+  { required }: { readonly required: string },
+): AsyncGenerator<ListLine> {
   // Kept here as well: what the parser has read when it meets an error, its stream does not give out.
   const read: CsvLine[] = [];
   const parser = parse({
@@ -71,7 +75,7 @@ export async function* csvLines(text: AsyncIterable<string>): AsyncGenerator<Lis
   });
   // Whatever ends the text early ends the parser, and is thrown by the loop.
   pipeline(Readable.from(text), parser, () => {});
-  const toLine = columnsFromFirst();
+  const toLine = columnsFromFirst(required);
   try {
     for await (const _ of parser) yield* read.splice(0).flatMap(toLine);
   } catch (error) {
@@ -87,20 +91,29 @@ interface CsvLine {
   readonly record: readonly string[];
 }
 
-/** Makes lines with the columns that the first one names; where it names one twice, nothing of the list can be read. */
-function columnsFromFirst(): (read: CsvLine) => readonly ListLine[] {
+/** Makes lines with the columns that the first one names; where it is wrong, nothing of the list can be read. */
+function columnsFromFirst(required: string): (read: CsvLine) => readonly ListLine[] {
   let columns: readonly string[] | undefined;
   let readable = true;
   return ({ line, record }) => {
     if (!readable) return [];
     if (columns === undefined) {
       columns = record;
-      readable = new Set(columns).size === columns.length;
-      return readable ? [] : [{ line, problem: invalid("a column that comes twice") }];
+      const fault = columnFault(columns, required);
+      readable = fault === undefined;
+      return fault === undefined ? [] : [{ line, problem: invalid(fault) }];
     }
     if (record.length === columns.length) return [{ line, fields: fieldsOf(columns, record) }];
     return [{ line, problem: invalid(`${record.length} fields, where the header has ${columns.length}`) }];
   };
+}
+
+function columnFault(columns: readonly string[], required: string): string | undefined {
+  if (new Set(columns).size < columns.length) return "a column that comes twice";
+  // What is there instead is not told: without a header it is a device, perhaps with its token.
+  return columns.includes(required)
+    ? undefined
+    : `no column ${required}: this line names the columns, separated by commas, as they are spelled in the reference`;
 }
 
 function fieldsOf(columns: readonly string[], record: readonly string[]): Readonly<Record<string, string>> {

@@ -174,13 +174,16 @@ describe.skipIf(!hasPostgres)("devices over HTTP", () => {
       [NDJSON, `{"serial":"${"x".repeat(70_000)}"}\n{"serial":"a b"}`, [1, 2]],
       ["text/csv", `serial\n${"x".repeat(70_000)}\n`, [2]],
       ["text/csv", "serial,serial\na,b\n", [1]],
-      ["text/csv", "channel\nbeta\n", [2]],
+      ["text/csv", "channel\nbeta\nbeta\n", [1]],
+      ["text/csv", "serial;channel\na;beta\nb;beta\n", [1]],
+      ["text/csv", "a,beta,0123456789abcdefghijklmnop\nb,beta,\n", [1]],
     ])(
       "of %s is refused where a line is too long, or a column is missing or comes twice",
       async (type, text, expected) => {
         const { status, body } = await sendList(await aProduct(api), { type, text });
         expect(status).toBe(422);
         expect(body.errors.map(({ line }: { line: number }) => line)).toEqual(expected);
+        expect(JSON.stringify(body)).not.toContain("0123456789");
       },
     );
 
