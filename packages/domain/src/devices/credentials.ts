@@ -100,12 +100,16 @@ export async function registerByGateway(
 export function deviceTokenInvalid(): OtaError {
   return new OtaError(
     "DEVICE_TOKEN_INVALID",
-    "The device token is unknown or revoked. Devices send the token that their registration gave, not an operator key.",
+    "The device token is unknown or revoked. Devices send the token that their registration gave, not an operator key. A " +
+      "gateway's token goes with the device's serial: natively in OTA-Device-Serial.",
   );
 }
 
 function gatewayTokenInvalid(): OtaError {
-  return new OtaError("GATEWAY_TOKEN_INVALID", "The gateway token is unknown or revoked.");
+  return new OtaError(
+    "GATEWAY_TOKEN_INVALID",
+    "The gateway token is unknown or revoked. A device's own token goes without OTA-Device-Serial.",
+  );
 }
 
 function gatewayTokenRefused(): OtaError {
