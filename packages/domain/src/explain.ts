@@ -37,7 +37,15 @@ export interface Explanation {
   /** What an operator can do about a decision of none, in a sentence; `undefined` with an update. */
   readonly advice: string | undefined;
   /** The open attempt. */
-  readonly live: { readonly attemptId: number; readonly state: LiveAttemptState; readonly version: string } | undefined;
+  readonly live:
+    | {
+        readonly attemptId: number;
+        /** The public id of the upgrade that it belongs to. */
+        readonly upgradeId: string;
+        readonly state: LiveAttemptState;
+        readonly version: string;
+      }
+    | undefined;
   /** Every rollout that is no draft, best first. */
   readonly candidates: readonly ExplainedCandidate[];
 }
@@ -51,6 +59,8 @@ export interface ExplainedCandidate {
   readonly target: { readonly firmwareId: string; readonly version: string };
   /** What the device would get: the target, or a step on the way to it. */
   readonly offers: { readonly firmwareId: string; readonly version: string };
+  /** The upgrade of the device and that firmware, which can be cancelled and reset; `undefined`: it was never offered. */
+  readonly upgradeId: string | undefined;
   /** Attempts on the record of the device and that firmware so far. */
   readonly attempts: number;
   /** Why it is not offered; `undefined`: it could be. */
@@ -93,6 +103,8 @@ export async function explainDevice(
       catalog.openOffers.some((offer) => offer.rollout.id === rollout.id) && refusal === "NO_FIRMWARE",
   );
   const exclusions = new Map(catalog.offers.map((offer) => [offer.rollout.id, exclusionOf(offer, device)]));
+  // A candidate has none where its refusal has nothing to do with attempts; an operator wants to see it all the same.
+  const recordOf = ({ id }: { readonly id: bigint }) => history.records.find(({ firmwareId }) => firmwareId === id);
   const nameOf = (id: bigint) => ({
     firmwareId: catalog.firmwareById.get(id)?.publicId ?? "",
     version: catalog.firmwareById.get(id)?.version ?? "",
@@ -125,15 +137,19 @@ export async function explainDevice(
     live:
       live === undefined
         ? undefined
-        : { attemptId: live.id, state: live.state, version: nameOf(live.record.firmwareId).version },
-    candidates: candidates.map(({ rollout, target, firmware, record, refusal, opening }) => ({
+        : {
+            ...{ attemptId: live.id, upgradeId: live.record.publicId, state: live.state },
+            version: nameOf(live.record.firmwareId).version,
+          },
+    candidates: candidates.map(({ rollout, target, firmware, refusal, opening }) => ({
       rolloutId: rollout.publicId,
       rolloutState: rollout.state,
       channel: rollout.channel,
       priority: rollout.priority,
       target: nameOf(target.id),
       offers: nameOf(firmware.id),
-      attempts: record?.attempts.length ?? 0,
+      upgradeId: recordOf(firmware)?.publicId,
+      attempts: recordOf(firmware)?.attempts.length ?? 0,
       reason: refusal,
       excludedBy: refusal === "NOT_IN_ROLLOUT" ? exclusions.get(rollout.id) : undefined,
       bucket: bucketOf(rollout.id, device.id),

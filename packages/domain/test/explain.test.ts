@@ -30,7 +30,11 @@ describeOnDatabases("explainDevice", (database) => {
     const explanation = await explainDevice(db, { deviceId: device.id });
     expect(explanation.device).toMatchObject({ serial: device.serial, runs: { version: "1.0.0" }, channel: "stable" });
     expect(explanation.decision).toEqual({ decision: "update", firmwareId: next.id, version: "2.0.0" });
-    expect(explanation.live).toMatchObject({ state: "offered", version: "2.0.0" });
+    const { upgradeId } = answer as UpdateAnswer;
+    expect(explanation.live).toMatchObject({ upgradeId, state: "offered", version: "2.0.0" });
+    expect(explanation.candidates.map((candidate) => candidate.upgradeId)).toEqual([
+      ...[undefined, undefined, upgradeId, undefined],
+    ]);
     expect(answer).toMatchObject({ decision: "update", firmware: { id: next.id } });
     expect(explanation.candidates.map(({ target, reason }) => [target.firmwareId, reason])).toEqual([
       [beta.id, "NOT_IN_ROLLOUT"],
@@ -160,6 +164,18 @@ describeOnDatabases("explainDevice", (database) => {
     expect(await advice()).toMatch(/^Resume the rollout/);
     await takeRolloutStep(db, { actor, rolloutId, step: "resume" });
     expect(await advice()).toMatch(/^An operator has cancelled the upgrade: reset it/);
+  });
+
+  it("counts the attempts on what the device runs by now, too", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    await fleet.release("2.0.0");
+    const { id: deviceId, tokenHash } = await fleet.device();
+    const checks = startChecks(db);
+    const { upgradeId } = (await checks.checkForUpdate({ tokenHash })) as UpdateAnswer;
+    await checks.checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
+    const { candidates } = await explainDevice(db, { deviceId });
+    expect(candidates).toMatchObject([{ reason: "UP_TO_DATE", upgradeId, attempts: 1 }]);
   });
 
   it("changes nothing", async () => {

@@ -46,7 +46,12 @@ const explanationSchema = z
       .nullable()
       .meta({ description: "What an operator can do about a decision of none, for people to read; null: an update." }),
     live: z
-      .object({ attemptId: attemptIdSchema, state: z.enum(LIVE_ATTEMPT_STATES), version: z.string() })
+      .object({
+        attemptId: attemptIdSchema,
+        upgradeId: publicIdSchema,
+        state: z.enum(LIVE_ATTEMPT_STATES),
+        version: z.string(),
+      })
       .nullable()
       .meta({ description: "The open attempt." }),
     candidates: z
@@ -59,6 +64,9 @@ const explanationSchema = z
           target: firmwareRefSchema.meta({ description: "The firmware that the rollout is for." }),
           offers: firmwareRefSchema.meta({
             description: "What the device would get: the target, or a step towards it.",
+          }),
+          upgradeId: publicIdSchema.nullable().meta({
+            description: "The upgrade of the device and that firmware, to cancel or reset; null: it was never offered.",
           }),
           attempts: z.int().meta({ description: "On the record of the device and that firmware, so far." }),
           reason: z.enum(NONE_REASONS).nullable().meta({ description: "Why it is not offered; null: it could be." }),
@@ -116,8 +124,9 @@ function explanationView({
     decision,
     advice: advice ?? null,
     live: live ?? null,
-    candidates: candidates.map(({ reason, excludedBy, bucket, opensAt, ...candidate }) => ({
+    candidates: candidates.map(({ upgradeId, reason, excludedBy, bucket, opensAt, ...candidate }) => ({
       ...candidate,
+      upgradeId: upgradeId ?? null,
       reason: reason ?? null,
       excludedBy: excludedBy ?? null,
       inAbovePercentage: bucket / 100,
