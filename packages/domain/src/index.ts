@@ -94,7 +94,7 @@ export { type ExplainedCandidate, type Explanation, explainDevice } from "./expl
 export type { AttemptCounts, AttemptFigures, FailureFigure } from "./figures/attempt-figures.ts";
 export { foldFigures } from "./figures/fold-figures.ts";
 export { type ProductFigures, productFigures, type VersionFigure } from "./figures/product-figures.ts";
-export type { FiguresRequest } from "./figures/read-figures.ts";
+export type { FiguresRequest, LeftOff } from "./figures/read-figures.ts";
 export { type RolloutFigures, type RolloutVersionFigure, rolloutFigures } from "./figures/rollout-figures.ts";
 export { installationId } from "./installation.ts";
 export {

@@ -1,4 +1,4 @@
-import { ATTEMPT_STATES, type AttemptFigures, productFigures, rolloutFigures } from "@ota/domain";
+import { ATTEMPT_STATES, productFigures, rolloutFigures } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { productNameSchema, publicIdSchema } from "../http/schemas.ts";
@@ -18,6 +18,13 @@ const attemptCounts = z
     description: "The attempts in each state. A device that was tried twice has two.",
   });
 
+const leftOff = z
+  .object({
+    entries: count.meta({ description: "How many entries." }),
+    count: count.meta({ description: "What these count together." }),
+  })
+  .meta({ id: "LeftOff", description: "What `limit` has left off the list." });
+
 const attemptFields = {
   attempts: attemptCounts,
   failures: z
@@ -33,6 +40,7 @@ const attemptFields = {
       }),
     )
     .meta({ description: "Why attempts have failed or timed out, the most frequent reason first." }),
+  failuresLeftOff: leftOff,
 };
 
 const rolloutFiguresSchema = z
@@ -44,6 +52,7 @@ const rolloutFiguresSchema = z
           "The attempts by the firmware that they bring: the rollout's own first, then the steps that devices below its " +
           "`requiresVersion` are led over, the one with the most attempts first.",
       }),
+    versionsLeftOff: leftOff,
     ...attemptFields,
   })
   .meta({ id: "RolloutFigures" });
@@ -59,6 +68,7 @@ const productFiguresSchema = z
         }),
       )
       .meta({ description: "What devices run as far as it is known, the most frequent version first." }),
+    versionsLeftOff: leftOff,
     ...attemptFields,
   })
   .meta({ id: "ProductFigures" });
@@ -91,8 +101,8 @@ export const figureRoutes: readonly RouteDefinition[] = [
     responses: { 200: { description: "The figures", body: productFiguresSchema } },
     problems: ["NOT_FOUND"],
     async handler({ params, query }, { db }) {
-      const { devices, versions, ...attempts } = await productFigures(db, { ...params, ...query });
-      return { status: 200, body: { devices, versions: [...versions], ...attemptView(attempts) } };
+      const { versions, failures, ...figures } = await productFigures(db, { ...params, ...query });
+      return { status: 200, body: { ...figures, versions: [...versions], failures: [...failures] } };
     },
   }),
   defineRoute({
@@ -107,12 +117,8 @@ export const figureRoutes: readonly RouteDefinition[] = [
     responses: { 200: { description: "The figures", body: rolloutFiguresSchema } },
     problems: ["NOT_FOUND"],
     async handler({ params, query }, { db }) {
-      const { versions, ...attempts } = await rolloutFigures(db, { ...params, ...query });
-      return { status: 200, body: { versions: [...versions], ...attemptView(attempts) } };
+      const { versions, failures, ...figures } = await rolloutFigures(db, { ...params, ...query });
+      return { status: 200, body: { ...figures, versions: [...versions], failures: [...failures] } };
     },
   }),
 ];
-
-function attemptView({ attempts, failures }: AttemptFigures) {
-  return { attempts, failures: [...failures] };
-}

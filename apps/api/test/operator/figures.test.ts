@@ -55,8 +55,10 @@ describe.each(["postgres", "embedded"] as const)("figures on %s", { skip: !hasPo
     expect((await api.operator("GET", `/v1/rollouts/${rolloutId}/figures`)).body).toMatchObject(expected);
     expect(await figures("?limit=1")).toMatchObject({
       ...{ devices: 5, versions: [{ version: "1.0.0" }], failures: expected.failures.slice(0, 1) },
+      ...{ versionsLeftOff: { entries: 1, count: 1 }, failuresLeftOff: { entries: 1, count: 1 } },
     });
     expect((await figures("?limit=1")).versions).toHaveLength(1);
+    for (const limit of ["0", "201", "x"]) expect((await figures(`?limit=${limit}`)).code).toBe("FIELDS_INVALID");
   });
 
   test("of a rollout tell its own firmware's attempts from those on the steps to it", async () => {

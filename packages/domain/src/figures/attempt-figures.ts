@@ -1,5 +1,5 @@
 import { ATTEMPT_STATES, type AttemptState } from "../vocabulary.ts";
-import { type Figure, ranked } from "./read-figures.ts";
+import type { Figure, LeftOff, ReadFigures } from "./read-figures.ts";
 
 /** The attempts in each state, 0 included. They count attempts, of which a device may have several. */
 export type AttemptCounts = Readonly<Record<AttemptState, number>>;
@@ -9,6 +9,7 @@ export interface AttemptFigures {
   readonly attempts: AttemptCounts;
   /** Why attempts have failed or timed out, the most frequent reason first. */
   readonly failures: readonly FailureFigure[];
+  readonly failuresLeftOff: LeftOff;
 }
 
 export interface FailureFigure {
@@ -20,13 +21,13 @@ export interface FailureFigure {
   readonly count: number;
 }
 
-/** Makes them of figures of the kinds `rollout_state` and `rollout_failure`; others are passed over. */
-export function attemptFigures(found: readonly Figure[], limit: number): AttemptFigures {
-  const states = new Map(found.filter(({ kind }) => kind === "rollout_state").map(({ key, count }) => [key, count]));
-  const failures = found.filter(({ kind }) => kind === "rollout_failure");
+/** Makes them of figures of the kind `rollout_state`, others being passed over, and of ranked ones: `rollout_failure`. */
+export function attemptFigures({ all, greatest, leftOff }: ReadFigures): AttemptFigures {
+  const states = new Map(all.filter(({ kind }) => kind === "rollout_state").map(({ key, count }) => [key, count]));
   return {
     attempts: countsOf((state) => states.get(state) ?? 0),
-    failures: ranked(failures, limit).map(failureOf),
+    failures: greatest.map(failureOf),
+    failuresLeftOff: leftOff,
   };
 }
 

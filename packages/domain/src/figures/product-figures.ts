@@ -3,12 +3,13 @@ import { findProduct } from "../catalog/products.ts";
 import type { Database } from "../database.ts";
 import { firmware, rollouts } from "../schema/index.ts";
 import { type AttemptFigures, attemptFigures } from "./attempt-figures.ts";
-import { type FiguresRequest, ranked, readFigures, requireLimit } from "./read-figures.ts";
+import { type FiguresRequest, type LeftOff, readFigures, requireLimit } from "./read-figures.ts";
 
 export interface ProductFigures extends AttemptFigures {
   readonly devices: number;
   /** What devices run as far as it is known, the most frequent version first. */
   readonly versions: readonly VersionFigure[];
+  readonly versionsLeftOff: LeftOff;
 }
 
 export interface VersionFigure {
@@ -19,7 +20,7 @@ export interface VersionFigure {
 
 /**
  * The figures of a product's fleet. They are kept, not counted: the work grows with the number of different figures, never
- * with that of devices and attempts. Throws NOT_FOUND, and INVALID_FIELD on a bad limit.
+ * with that of devices and attempts, and no more of them are fetched than are asked for. Throws NOT_FOUND, and INVALID_FIELD on a bad limit.
  */
 export async function productFigures(
   db: Database,
@@ -32,14 +33,18 @@ export async function productFigures(
     .from(rollouts)
     .innerJoin(firmware, eq(firmware.id, rollouts.firmwareId))
     .where(eq(firmware.productId, id));
-  const versions = await readFigures(db, { kinds: ["product_version"], owner: (ownerId) => eq(ownerId, id) });
+  const { greatest: versions, leftOff: versionsLeftOff } = await readFigures(db, {
+    owner: (ownerId) => eq(ownerId, id),
+    ...{ kinds: [], ranked: "product_version", limit },
+  });
   const attempts = await readFigures(db, {
-    kinds: ["rollout_state", "rollout_failure"],
     owner: (ownerId) => inArray(ownerId, rolloutIds),
+    ...{ kinds: ["rollout_state"], ranked: "rollout_failure", limit },
   });
   return {
-    devices: versions.reduce((sum, { count }) => sum + count, 0),
-    versions: ranked(versions, limit).map(({ key, count }) => ({ version: key === "" ? null : key, count })),
-    ...attemptFigures(attempts, limit),
+    devices: versions.reduce((sum, { count }) => sum + count, versionsLeftOff.count),
+    versions: versions.map(({ key, count }) => ({ version: key === "" ? null : key, count })),
+    versionsLeftOff,
+    ...attemptFigures(attempts),
   };
 }

@@ -6,14 +6,15 @@ import { isPublicId } from "../public-id.ts";
 import { firmware, rollouts } from "../schema/index.ts";
 import type { AttemptState } from "../vocabulary.ts";
 import { type AttemptCounts, type AttemptFigures, attemptFigures, countsOf } from "./attempt-figures.ts";
-import { type Figure, type FiguresRequest, readFigures, requireLimit } from "./read-figures.ts";
+import { type Figure, type FiguresRequest, type LeftOff, readFigures, requireLimit } from "./read-figures.ts";
 
 export interface RolloutFigures extends AttemptFigures {
   /**
    * The attempts by the firmware that they bring: the rollout's own first, also where it has none, then the steps to it,
-   * the one with the most attempts first. Together they are `attempts`, unless the limit leaves some out.
+   * the one with the most attempts first. Together with those left off they are `attempts`.
    */
   readonly versions: readonly RolloutVersionFigure[];
+  readonly versionsLeftOff: LeftOff;
 }
 
 export interface RolloutVersionFigure {
@@ -41,16 +42,17 @@ export async function rolloutFigures(
     : [];
   if (rollout === undefined) throw new OtaError("NOT_FOUND", "There is no such rollout.");
   const found = await readFigures(db, {
-    kinds: ["rollout_state", "rollout_step_state", "rollout_failure"],
     owner: (ownerId) => eq(ownerId, rollout.id),
+    ...{ kinds: ["rollout_state", "rollout_step_state"], ranked: "rollout_failure", limit },
   });
-  const figures = attemptFigures(found, limit);
-  const steps = stepsOf(found);
+  const figures = attemptFigures(found);
+  const steps = stepsOf(found.all);
   // Steps are counted besides: what they leave of all attempts is the rollout's own firmware's.
   const own = countsOf((state) =>
     steps.reduce((rest, { attempts }) => rest - attempts[state], figures.attempts[state]),
   );
   const wanted = steps.slice(0, limit - 1);
+  const others = steps.slice(limit - 1);
   const names = await namesOf(db, wanted);
   return {
     ...figures,
@@ -59,12 +61,14 @@ export async function rolloutFigures(
       // What has attempts is never deleted.
       ...wanted.map(({ firmwareId, attempts }) => ({ firmware: names.get(firmwareId) as NamedFirmware, attempts })),
     ],
+    versionsLeftOff: { entries: others.length, count: others.reduce((sum, { total }) => sum + total, 0) },
   };
 }
 
 interface Step {
   readonly firmwareId: bigint;
   readonly attempts: AttemptCounts;
+  readonly total: number;
 }
 
 /** The one with the most attempts first; of the same number, the newest firmware. */

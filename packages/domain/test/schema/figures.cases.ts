@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { ATTEMPT_STATES, foldFigures, productFigures, rolloutFigures } from "../../src/index.ts";
 import { anAttempt, setAttemptState } from "../support/attempts.ts";
@@ -93,7 +94,10 @@ export const figureCases = casesOn("the figures", (database) => {
     const figures = (limit?: number) => rolloutFigures(db, { rolloutId, limit });
     expect(await figures()).toMatchObject({ attempts: { offered: 3, succeeded: 1 }, versions: expected });
     expect((await figures(2)).versions).toMatchObject(expected.slice(0, 2));
+    expect((await figures(2)).versionsLeftOff).toEqual({ entries: 1, count: 1 });
     expect((await figures(1)).versions).toMatchObject(expected.slice(0, 1));
+    expect((await figures(1)).versionsLeftOff).toEqual({ entries: 2, count: 3 });
+    expect((await figures()).versionsLeftOff).toEqual({ entries: 0, count: 0 });
     await expectTrueFigures(database());
     await db.transaction((tx) => foldFigures({ intervalMs: 1 }).runBatch({ tx, fence: undefined, position: null }));
     expect((await figures()).versions).toMatchObject(expected);
@@ -113,6 +117,54 @@ export const figureCases = casesOn("the figures", (database) => {
         await query(`select key, delta from figure_deltas where kind = 'rollout_failure' and owner_id = ${rollout}`),
       ).toEqual([{ key: "failed:5:broken at byte #", delta: 1 }]);
     }
+    await expectTrueFigures(database());
+  });
+
+  it("rank reasons and versions by all that is counted of them, in one order, and say what the limit leaves off", async () => {
+    const { db } = database();
+    const { product, rolloutId } = await anOffer(database());
+    const undone = db.transaction(async (tx) => {
+      const owner = `rollouts r join firmware f on f.id = r.firmware_id where r.public_id = '${rolloutId}'`;
+      await tx.execute(
+        sql.raw(`
+          insert into figures (kind, owner_id, key, count)
+          select kind, case kind when 'product_version' then f.product_id else r.id end, key, n
+          from (values
+            ('rollout_failure', 'timed_out::silent', 8), ('rollout_failure', 'failed:1:Zeta', 5),
+            ('rollout_failure', 'failed:1:alpha', 5), ('rollout_failure', 'failed:2:mended', 4),
+            ('rollout_failure', 'failed:3:grows', 2), ('product_version', '1.0.0', 9), ('product_version', '2.0.0', 3)
+          ) as v(kind, key, n), ${owner}
+        `),
+      );
+      await tx.execute(
+        sql.raw(`
+          insert into figure_deltas (kind, owner_id, key, delta)
+          select 'rollout_failure', r.id, key, n
+          from (values ('failed:2:mended', -4), ('failed:3:grows', 4), ('failed:4:new', 1)) as v(key, n), ${owner}
+        `),
+      );
+      const ofRollout = (limit?: number) => rolloutFigures(tx, { rolloutId, limit });
+      const ofProduct = (limit?: number) => productFigures(tx, { product, limit });
+      const expected = [
+        { state: "timed_out", code: null, message: "silent", count: 8 },
+        { state: "failed", code: 3, message: "grows", count: 6 },
+        { state: "failed", code: 1, message: "Zeta", count: 5 },
+        { state: "failed", code: 1, message: "alpha", count: 5 },
+        { state: "failed", code: 4, message: "new", count: 1 },
+      ];
+      for (const figures of [ofRollout, ofProduct]) {
+        expect(await figures()).toMatchObject({ failures: expected, failuresLeftOff: { entries: 0, count: 0 } });
+        const some = await figures(3);
+        expect(some.failures).toEqual(expected.slice(0, 3));
+        expect(some.failuresLeftOff).toEqual({ entries: 2, count: 6 });
+      }
+      expect(await ofProduct(1)).toMatchObject({
+        ...{ devices: 13, versions: [{ version: "1.0.0", count: 9 }], versionsLeftOff: { entries: 2, count: 4 } },
+        failuresLeftOff: { entries: 4, count: 17 },
+      });
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
     await expectTrueFigures(database());
   });
 
