@@ -15,11 +15,13 @@ import { pageBody, pageFields, pageSchema } from "./page.ts";
 import { timeoutsSchema } from "./rollout-fields.ts";
 
 const scheme = z.enum(VERSION_SCHEMES).meta({
-  description: "How versions are written and ordered: semver, or dotted numbers (1.0 equals 1.0.0).",
+  description:
+    "How versions are written and ordered: semver, or dotted numbers (1.0 equals 1.0.0). Fixed from the product's creation on.",
 });
 const confirmBy = z.enum(CONFIRM_BY).meta({
   description:
-    "What makes an upgrade succeed: the device's word (`report`), or the new version that it reports (`version`).",
+    "What makes an upgrade succeed: the device's word (`report`), or the new version that it reports (`version`). " +
+    "Fixed from the product's creation on.",
 });
 const pollIntervalSeconds = z.int().min(30).max(86_399).meta({
   description: "How often a device is to ask. Each one is given its own phase within the interval.",
@@ -81,6 +83,12 @@ const newProductSchema = z
     versionScheme: scheme.optional().meta({ override: { default: "semver" } }),
     confirmBy: confirmBy.optional().meta({ override: { default: "version" } }),
     pollIntervalSeconds: pollIntervalSeconds.optional().meta({ override: { default: 300 } }),
+    timeZone: timeZone.optional().meta({ override: { default: "UTC" } }),
+    maxAttempts: attemptSettings.maxAttempts.optional().meta({ override: { default: 3 } }),
+    backoffSeconds: attemptSettings.backoffSeconds.optional().meta({ override: { default: 600 } }),
+    timeoutsSeconds: attemptSettings.timeoutsSeconds.optional(),
+    hardwareAttribute: attributeNames.hardwareAttribute.optional(),
+    versionAttribute: attributeNames.versionAttribute.optional(),
   })
   .meta({ id: "NewProduct" });
 
@@ -101,7 +109,7 @@ export const productRoutes: readonly RouteDefinition[] = [
     auth: "operator",
     request: { body: { kind: "json", schema: newProductSchema } },
     responses: { 201: { description: "Created", body: productSchema, headers: { Location: "Where the product is." } } },
-    problems: ["ALREADY_EXISTS"],
+    problems: ["ALREADY_EXISTS", "INVALID_FIELD"],
     async handler({ actor, body }, { db }) {
       const product = await createProduct(db, { actor, ...body });
       return { status: 201, headers: { Location: `/v1/products/${product.name}` }, body: productView(product) };

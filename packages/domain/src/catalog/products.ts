@@ -2,11 +2,12 @@ import { desc, eq, lt, sql } from "drizzle-orm";
 import { type Actor, recordAudit } from "../audit.ts";
 import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
-import { requireInteger, requireOneOf, requirePattern } from "../fields.ts";
+import { requireOneOf, requirePattern } from "../fields.ts";
 import { type Page, type PageRequest, pageOf, pageWindow } from "../pages.ts";
 import type { SilenceTimeouts } from "../schema/columns.ts";
 import { products } from "../schema/index.ts";
 import { CONFIRM_BY, type ConfirmBy, VERSION_SCHEMES, type VersionScheme } from "../vocabulary.ts";
+import { type ProductSettings, requireProductSettings, settingsFacts } from "./product-settings.ts";
 
 /** A line of devices that share firmware. */
 export interface Product {
@@ -36,16 +37,13 @@ const PRODUCT_NAME = {
   expected: "1 to 63 of the characters a-z 0-9 -, the first one a letter or digit",
 };
 
-/** Device protocols carry the interval as HH:MM:SS below 24 hours. */
-export const POLL_INTERVAL_SECONDS = { least: 30, most: 86_399 };
-
 /**
  * Makes a product. Of parallel calls with one name exactly one succeeds.
  * Throws INVALID_FIELD, or ALREADY_EXISTS where the name is taken.
  */
 export async function createProduct(
   db: Database,
-  input: {
+  input: ProductSettings & {
     readonly actor: Actor;
     /** `[a-z0-9][a-z0-9-]{0,62}` */
     readonly name: string;
@@ -53,25 +51,24 @@ export async function createProduct(
     readonly versionScheme?: VersionScheme | undefined;
     /** @default "version" */
     readonly confirmBy?: ConfirmBy | undefined;
-    /** 30 to 86399. @default 300 */
-    readonly pollIntervalSeconds?: number | undefined;
   },
 ): Promise<Product> {
-  const { actor, name, versionScheme = "semver", confirmBy = "version", pollIntervalSeconds = 300 } = input;
+  const { actor, name, versionScheme = "semver", confirmBy = "version", ...given } = input;
+  const settings = { ...given, pollIntervalSeconds: given.pollIntervalSeconds ?? 300 };
   requirePattern("name", name, PRODUCT_NAME);
   requireOneOf("versionScheme", versionScheme, VERSION_SCHEMES);
   requireOneOf("confirmBy", confirmBy, CONFIRM_BY);
-  requireInteger("pollIntervalSeconds", pollIntervalSeconds, POLL_INTERVAL_SECONDS);
+  requireProductSettings(settings);
   return db.transaction(async (tx) => {
     const [row] = await tx
       .insert(products)
-      .values({ name, versionScheme, confirmBy, pollIntervalSeconds })
+      .values({ name, versionScheme, confirmBy, ...settings })
       .onConflictDoNothing()
       .returning();
     if (row === undefined) {
       throw new OtaError("ALREADY_EXISTS", `There is a product "${name}" already.`, { details: { product: name } });
     }
-    const after = { name, versionScheme, confirmBy, pollIntervalSeconds };
+    const after = { name, versionScheme, confirmBy, ...settingsFacts(row) };
     await recordAudit(tx, { actor, action: "product.create", subjectId: name, after });
     return toProduct(row);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createProduct, getProduct, listProducts } from "../../src/index.ts";
+import { createProduct, getProduct, listAudit, listProducts } from "../../src/index.ts";
 import { casesOn } from "../support/databases.ts";
 import { codeOf, inParallel, tally } from "../support/errors.ts";
 import { SYSTEM, uniqueName } from "../support/records.ts";
@@ -25,6 +25,18 @@ export const productCases = casesOn("products", (database) => {
     expect(await getProduct(database().db, { product: name })).toEqual(made);
   });
 
+  it("a product is made with all of its settings, which the audit log shows", async () => {
+    const { db } = database();
+    const name = uniqueName("product");
+    const settings = {
+      ...{ pollIntervalSeconds: 60, timeZone: "Europe/Berlin", maxAttempts: 5, backoffSeconds: 0 },
+      ...{ timeoutsSeconds: { offered: null }, hardwareAttribute: "board", versionAttribute: null },
+    };
+    expect(await createProduct(db, { actor: SYSTEM, name, ...settings })).toMatchObject(settings);
+    const { items } = await listAudit(db, { subjectId: name });
+    expect(items).toMatchObject([{ after: { name, versionScheme: "semver", confirmBy: "version", ...settings } }]);
+  });
+
   it("of 50 parallel calls with one name exactly one succeeds and 49 get ALREADY_EXISTS", async () => {
     const name = uniqueName("product");
     const calls = inParallel(50, () => createProduct(database().db, { actor: SYSTEM, name }));
@@ -37,6 +49,10 @@ export const productCases = casesOn("products", (database) => {
   });
 
   it.each([
+    { timeZone: "Mars/Base" },
+    { maxAttempts: 0 },
+    { timeoutsSeconds: { offered: 0 } },
+    { hardwareAttribute: "a=b" },
     { pollIntervalSeconds: 29 },
     { pollIntervalSeconds: 86_400 },
     { pollIntervalSeconds: 60.5 },
