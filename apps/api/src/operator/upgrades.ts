@@ -143,7 +143,12 @@ export const upgradeRoutes: readonly RouteDefinition[] = [
     description: "Of each attempt up to 1,000 events are kept, and those that have moved it beyond that.",
     tag: "Fleet",
     auth: "operator",
-    request: { params: params.extend({ number: attemptIdParamSchema }), query: z.strictObject(pageFields) },
+    request: {
+      params: params.extend({
+        number: attemptIdParamSchema.meta({ description: "The attempt's `number` within the upgrade, not its id." }),
+      }),
+      query: z.strictObject(pageFields),
+    },
     responses: { 200: { description: "A page of events", body: pageSchema(eventSchema) } },
     problems: ["NOT_FOUND", "INVALID_CURSOR"],
     async handler({ params, query }, { db }) {

@@ -69,6 +69,7 @@ describe.skipIf(!hasPostgres)("ota_attempt_moves_total", () => {
     const silent = await anOffer(await product());
     await api.db.execute(sql`update upgrade_attempts set deadline_at = now() where id = ${silent.attemptId}`);
     await expect.poll(async () => (await moves()).counted["timed_out"], { timeout: 30_000 }).toBe(1);
+    await silent.report("succeeded");
 
     const consenting = await aDdiDevice(api);
     await anOffer(consenting.product, { rollout: { requiresConfirmation: true } });
