@@ -11,11 +11,13 @@ export async function adviceOn(
     readonly productId: bigint;
     /** Whether an open rollout leads nowhere for this device, as the version is missing that its firmware requires. */
     readonly lacksStep: boolean;
+    /** Whether a rollout that is meant for the device is kept from it by one that ranks higher. */
+    readonly outranked: boolean;
     /** Whether the device is being asked to stop its open attempt. */
     readonly stopping: boolean;
   },
 ): Promise<string> {
-  const advice = await adviceOnReason(db, reason, input);
+  const advice = input.outranked ? ADVICE.OUTRANKED : await adviceOnReason(db, reason, input);
   if (!input.stopping) return advice;
   return `The device is asked to stop its open attempt, which ends with its answer, or when it has been silent for too long. Then: ${advice}`;
 }
@@ -55,6 +57,8 @@ const ADVICE: Readonly<Record<Exclude<NoneReason, "NO_FIRMWARE">, string>> = {
     "The offered firmware is older than what the device runs: only a rollout with allowDowngrade offers it.",
   NOT_IN_ROLLOUT:
     "Each candidate's excludedBy says which of the rollout's terms leaves the device out: change the device or the rollout. Where it is the percentage, raise it above the candidate's inAbovePercentage, or put the device on the allow-list.",
+  OUTRANKED:
+    "A rollout that ranks higher would take the device back to what it runs: finish that one, or give the other one a higher priority.",
   ROLLOUT_PAUSED: "Resume the rollout; its pausedBy says whether a threshold has paused it.",
   WINDOW_CLOSED: "Wait until opensAt, or change the rollout's window.",
   CAP_REACHED: "The rollout's places are taken: wait until one is free, or raise maxConcurrent or maxTotal.",

@@ -102,6 +102,7 @@ export async function explainDevice(
     ({ rollout, refusal }) =>
       catalog.openOffers.some((offer) => offer.rollout.id === rollout.id) && refusal === "NO_FIRMWARE",
   );
+  const outranked = candidates.some(({ refusal }) => refusal === "OUTRANKED");
   const exclusions = new Map(catalog.offers.map((offer) => [offer.rollout.id, exclusionOf(offer, device)]));
   // A candidate has none where its refusal has nothing to do with attempts; an operator wants to see it all the same.
   const recordOf = ({ id }: { readonly id: bigint }) => history.records.find(({ firmwareId }) => firmwareId === id);
@@ -131,6 +132,7 @@ export async function explainDevice(
         ? await adviceOn(db, decision.reason, {
             productId: product.id,
             lacksStep,
+            outranked,
             stopping: live?.state === "cancelling",
           })
         : undefined,

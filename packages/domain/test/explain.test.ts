@@ -178,6 +178,22 @@ describeOnDatabases("explainDevice", (database) => {
     expect(candidates).toMatchObject([{ reason: "UP_TO_DATE", upgradeId, attempts: 1 }]);
   });
 
+  it("says that a rollout is kept from the device by one that ranks higher", async () => {
+    const { db } = database();
+    const fleet = await createFleet(db);
+    const newest = await fleet.release("2.0.0");
+    await fleet.release("1.0.0", { allowDowngrade: true });
+    const { id: deviceId, tokenHash } = await fleet.device();
+    await startChecks(db).checkForUpdate({ tokenHash, reported: { version: "2.0.0" } });
+    expect(await explainDevice(db, { deviceId })).toMatchObject({
+      decision: { decision: "none", reason: "UP_TO_DATE" },
+      advice: expect.stringMatching(/would take the device back/),
+      candidates: [{ reason: "UP_TO_DATE" }, { reason: "OUTRANKED" }],
+    });
+    await takeRolloutStep(db, { actor, rolloutId: newest.rollouts[0]?.id as string, step: "finish" });
+    expect(await explainDevice(db, { deviceId })).toMatchObject({ decision: { decision: "update", version: "1.0.0" } });
+  });
+
   it("changes nothing", async () => {
     const { db } = database();
     const fleet = await createFleet(db);

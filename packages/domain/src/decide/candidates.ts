@@ -48,10 +48,16 @@ export interface CandidateInput {
 
 /** Offers of the catalog, in their order, with what each means for the device. */
 export function evaluateCandidates(offers: readonly CatalogOffer[], input: CandidateInput): readonly Candidate[] {
-  return offers.map((offer) => evaluate(offer, input));
+  return offers.map((offer, rank) => evaluate(offer, { ...input, above: () => offers.slice(0, rank) }));
 }
 
-function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
+function evaluate(
+  offer: CatalogOffer,
+  input: CandidateInput & {
+    /** What ranks higher. */
+    readonly above: () => readonly CatalogOffer[];
+  },
+): Candidate {
   const { rollout, firmware: target } = offer;
   const { device, running } = input;
   const open = isOpen(offer);
@@ -66,6 +72,7 @@ function evaluate(offer: CatalogOffer, input: CandidateInput): Candidate {
   const firmware = mismatch === undefined || mismatch === "NOT_IN_ROLLOUT" ? nextStep(target, input) : target;
   if (firmware === undefined) return refused("NO_FIRMWARE");
   if (mismatch !== undefined) return refused(mismatch);
+  if (input.above().some((higher) => wouldTakeBack(higher, { device, running, target }))) return refused("OUTRANKED");
 
   const record = input.history.records.find(({ firmwareId }) => firmwareId === firmware.id);
   const candidate = { rollout, target, firmware, record, refusal: undefined, opening: undefined, meant };
@@ -134,6 +141,26 @@ export function mismatchOf(
   if (running === "invalid") return "UNKNOWN_VERSION";
   if (order < 0 && !rollout.allowDowngrade) return "DOWNGRADE_REFUSED";
   return isMember(offer, device) ? undefined : "NOT_IN_ROLLOUT";
+}
+
+/**
+ * Whether a running rollout that ranks higher is content with what the device runs, and would not be with the target: it
+ * would offer its own firmware again, and the device would go to and fro. As every install pleases one more rollout without
+ * displeasing one that ranks higher, a device always comes to rest.
+ */
+function wouldTakeBack(
+  higher: CatalogOffer,
+  context: { readonly device: DeviceFacts; readonly running: RunningVersion; readonly target: CatalogFirmware },
+): boolean {
+  const { device, running, target } = context;
+  if (typeof running === "string" || higher.rollout.state !== "running" || !isOpen(higher)) return false;
+  if (!isContent(higher, running) || isContent(higher, target.position)) return false;
+  return isForHardware(higher, device) && isMember(higher, device);
+}
+
+/** Whether an offer leaves a device alone that runs the version at a position: its own, or a newer one that may stay. */
+function isContent({ rollout, firmware }: CatalogOffer, position: number): boolean {
+  return position === firmware.position || (position > firmware.position && !rollout.allowDowngrade);
 }
 
 function isForHardware({ rollout, firmware }: CatalogOffer, device: DeviceFacts): boolean {

@@ -65,7 +65,8 @@ export function decideUpdate({ device, history, catalog, places, now }: DecideIn
   const [best, ...others] = candidates.filter(({ refusal }) => refusal === undefined);
   if (live === undefined) return offerOrNone();
 
-  const situation = liveSituation(live, { device, running, catalog, best, now });
+  const outranked = candidates.some(({ rollout, refusal }) => rollout.id === live.rolloutId && refusal === "OUTRANKED");
+  const situation = liveSituation(live, { device, running, catalog, best, outranked, now });
   const action = liveAction(live.state, situation);
   switch (action) {
     case "keep":

@@ -97,6 +97,8 @@ interface LiveContext {
   readonly running: RunningVersion;
   readonly catalog: Catalog;
   readonly best: Candidate | undefined;
+  /** Whether a rollout that ranks higher would take the device back from the attempt's. */
+  readonly outranked: boolean;
   readonly now: Date;
 }
 
@@ -117,6 +119,7 @@ function situationOf(live: LiveAttempt, context: LiveContext): LiveSituation {
   const refused = mismatch !== undefined && mismatch !== "UNKNOWN_VERSION";
   if (refused) return { situation: "refused", reason: mismatch };
   if (best !== undefined) return { situation: "replaced", reason: "BACKOFF" };
+  if (context.outranked) return { situation: "finished", reason: "OUTRANKED" };
   if (mismatch !== undefined) return { situation: "held", reason: mismatch };
   if (rollout.state === "paused") return { situation: "held", reason: "ROLLOUT_PAUSED" };
   if (rollout.state === "finished") return { situation: "finished", reason: "NO_FIRMWARE" };

@@ -117,6 +117,20 @@ export const LIVE_CASES: readonly Case[] = [
     expect: "continue 2.0.0",
   },
   {
+    title: "offered, and a rollout that ranks higher would take the device back",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] }), running("2.0.0")],
+    records: [open("1.0.0", "offered")],
+    expect: "cancel 1.0.0, then none UP_TO_DATE",
+  },
+  {
+    title: "downloading, and a rollout that ranks higher would take the device back",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] }), running("2.0.0")],
+    records: [open("1.0.0", "downloading")],
+    expect: "continue 1.0.0",
+  },
+  {
     title: "an open attempt is kept, however many there were",
     firmware: [running("2.0.0")],
     records: [

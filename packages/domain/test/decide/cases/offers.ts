@@ -158,6 +158,45 @@ export const OFFER_CASES: readonly Case[] = [
     expect: "offer 2.0.0 3.0.0",
   },
   {
+    title: "a device that was taken back to an older version stays there, although a newer one is offered below",
+    device: { runs: "1.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ priority: 1, allowDowngrade: true }] }), running("2.0.0")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "a device that runs the best offer is not taken back by one that ranks below",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] }), running("2.0.0")],
+    expect: "none UP_TO_DATE",
+  },
+  {
+    title: "nor is one that runs a newer version than the best offer, below that one",
+    device: { runs: "3.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] }), running("2.0.0")],
+    expect: "none DOWNGRADE_REFUSED",
+  },
+  {
+    title: "a paused offer keeps nobody from being taken back",
+    device: { runs: "2.0.0" },
+    firmware: [running("1.0.0", { rollouts: [{ allowDowngrade: true }] }), running("2.0.0", paused)],
+    expect: "offer 1.0.0",
+  },
+  {
+    title: "an offer that is not meant for the device keeps it from nothing",
+    device: { runs: "2.0.0" },
+    firmware: [
+      running("1.0.0", { rollouts: [{ allowDowngrade: true }] }),
+      running("2.0.0", { rollouts: [{ channel: "beta" }] }),
+    ],
+    expect: "offer 1.0.0",
+  },
+  {
+    title: "a device goes on from the best offer to a newer one that ranks below",
+    device: { runs: "2.0.0" },
+    firmware: [running("2.0.0", { rollouts: [{ priority: 1 }] }), running("3.0.0")],
+    expect: "offer 3.0.0",
+  },
+  {
     title: "a device waiting for a paused rollout is told so, not that it is up to date with an old one",
     device: { runs: "1.0.0" },
     firmware: [running("1.0.0"), running("2.0.0", paused)],
