@@ -2,6 +2,7 @@ import { AUDIT_ACTIONS, type AuditEntry, listAudit } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, publicIdSchema, timeSchema } from "../http/schemas.ts";
+import { rolloutFacts } from "./audit-facts.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 
 const facts = z.record(z.string(), z.unknown()).nullable();
@@ -58,5 +59,7 @@ function momentOf(text: string | undefined): Date | undefined {
 }
 
 function auditEntryView({ id, at, actor, action, subjectId, before, after }: AuditEntry) {
-  return { id, at: at.toISOString(), actor, action, subjectId, before, after };
+  const shown = (facts: AuditEntry["after"]) =>
+    facts !== null && action.startsWith("rollout.") ? rolloutFacts(facts) : facts;
+  return { id, at: at.toISOString(), actor, action, subjectId, before: shown(before), after: shown(after) };
 }

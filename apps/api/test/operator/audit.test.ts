@@ -3,7 +3,7 @@ import { hasPostgres } from "@ota/testkit";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { operatorRoutes } from "../../src/operator/routes.ts";
-import { aDevice, aProduct } from "../support/fleet.ts";
+import { aDevice, aFirmware, aProduct } from "../support/fleet.ts";
 import { startApi, type TestApi } from "../support/start-api.ts";
 import { AUDITED_CHANGES } from "./audited-changes.ts";
 
@@ -63,6 +63,26 @@ describe("the audit log", { skip: !hasPostgres }, () => {
       expect(text).not.toMatch(/token=|BEGIN/);
     },
   );
+
+  test("a rollout's terms are shown as the rollout itself shows them", async () => {
+    const { id: firmwareId } = await aFirmware(api, { product: await aProduct(api), release: false });
+    const terms = {
+      ...{ window: { days: [1, 7], from: "22:00", to: "04:05" }, attributeFilter: { attribute: "fromMinute", eq: 5 } },
+      errorThreshold: { failurePercentage: 2.5, minOutcomes: 20 },
+      phases: [{ percentage: 12.34, minSucceeded: 5, minSuccessPercentage: 99.5 }],
+    };
+    const made = (await api.operator("POST", `/v1/firmware/${firmwareId}/rollouts`, { json: terms })).body;
+    await api.operator("PATCH", `/v1/rollouts/${made.id}`, { json: { phases: [], percentage: 50, window: null } });
+    const { items } = (await api.operator("GET", `/v1/audit?subjectId=${made.id}`)).body;
+    expect(items).toMatchObject([
+      {
+        before: { phases: terms.phases, percentage: 12.34, window: terms.window },
+        after: { phases: [], percentage: 50, window: null },
+      },
+      { before: null, after: { ...terms, percentage: 12.34 } },
+    ]);
+    expect(JSON.stringify(items)).not.toMatch(/BasisPoints|"fromMinute":/);
+  });
 
   test("a change that is refused writes nothing", async () => {
     const product = await aProduct(api);
