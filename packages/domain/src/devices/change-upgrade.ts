@@ -46,7 +46,7 @@ export async function cancelUpgrade(
         after: { attempt: number, state: to, cancelled: true },
       });
     }
-    const reached = next.effect === "moved" ? next.state : undefined;
+    const reached = next.effect === "moved" && next.state !== from ? next.state : undefined;
     return { upgrade: await getUpgrade(tx, input), reached };
   });
   if (reached !== undefined) input.observe?.({ kind: "moved", to: reached });

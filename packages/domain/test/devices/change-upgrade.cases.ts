@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { type Actor, type AttemptState, cancelUpgrade, listAudit, resetUpgrade } from "../../src/index.ts";
 import { anAttempt } from "../support/attempts.ts";
 import { casesOn } from "../support/databases.ts";
@@ -64,9 +64,13 @@ export const changeUpgradeCases = casesOn("an operator's changes of upgrades", (
         await query(`update upgrade_attempts set cancel_outcome = 'superseded' where id = ${attemptId}`);
       }
       const [before] = await query(`select closed_at from upgrade_attempts where id = ${attemptId}`);
+      const observe = vi.fn();
       for (const _ of [1, 2]) {
-        expect(await cancelUpgrade(db, { actor, upgradeId })).toMatchObject({ attempt: { state }, cancelled: true });
+        const cancelled = await cancelUpgrade(db, { actor, upgradeId, observe });
+        expect(cancelled).toMatchObject({ attempt: { state }, cancelled: true });
       }
+      // It has moved nowhere.
+      expect(observe).not.toHaveBeenCalled();
       expect(await query(`select closed_at from upgrade_attempts where id = ${attemptId}`)).toEqual([before]);
       expect(await audited()).toEqual([
         {
