@@ -65,28 +65,27 @@ export const upgradeCases = casesOn("upgrades", (database) => {
   });
 
   it("upgrades of a rollout are those whose newest attempt is in a state under it", async () => {
-    const { db, query } = database();
+    const { db } = database();
     const product = await aProduct(db);
     const { id: firmwareId, rollouts } = await aReleasedFirmware(db, { product, version: "1.0.0" });
     const first = rollouts[0]?.id as string;
     const { id: second } = await createRollout(db, { actor: SYSTEM, firmwareId });
-    const underSecond = (attemptId: number) =>
-      query(
-        `update upgrade_attempts set rollout_id = (select id from rollouts where public_id = '${second}') where id = ${attemptId}`,
-      );
-    const make = async (...states: AttemptState[]) => {
+    const make = async (...attempts: (readonly [rolloutId: string, AttemptState])[]) => {
       const { device } = await aDevice(db, product);
-      let made = { attemptId: 0, upgradeId: "" };
-      for (const state of states) made = await anAttempt(db, { deviceId: device.id, firmwareId, state });
-      return made;
+      let upgradeId = "";
+      for (const [rolloutId, state] of attempts) {
+        ({ upgradeId } = await anAttempt(db, { deviceId: device.id, firmwareId, rolloutId, state }));
+      }
+      return upgradeId;
     };
-    const [a, b, c] = [await make("failed"), await make("failed", "failed"), await make("failed", "offered")];
-    await underSecond(b.attemptId);
+    const a = await make([first, "failed"]);
+    const b = await make([first, "failed"], [second, "failed"]);
+    const c = await make([first, "failed"], [first, "offered"]);
     const idsOf = async (rolloutId: string, state: AttemptState) =>
       (await listUpgrades(db, { rolloutId, state })).items.map(({ id, attempt }) => [id, attempt.rolloutId]);
-    expect(await idsOf(first, "failed")).toEqual([[a.upgradeId, first]]);
-    expect(await idsOf(first, "offered")).toEqual([[c.upgradeId, first]]);
-    expect(await idsOf(second, "failed")).toEqual([[b.upgradeId, second]]);
+    expect(await idsOf(first, "failed")).toEqual([[a, first]]);
+    expect(await idsOf(first, "offered")).toEqual([[c, first]]);
+    expect(await idsOf(second, "failed")).toEqual([[b, second]]);
     expect(await codeOf(listUpgrades(db, { rolloutId: first }))).toBe("INVALID_FIELD");
     expect(await codeOf(listUpgrades(db, { rolloutId: firmwareId, state: "failed" }))).toBe("NOT_FOUND");
   });
