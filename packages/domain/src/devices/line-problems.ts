@@ -36,6 +36,10 @@ export class LineProblems {
     if (this.#kept.length < MAX_KEPT) this.#kept.push(problem);
   }
 
+  get areThere(): boolean {
+    return this.#total > 0;
+  }
+
   /** Throws LINES_INVALID where there is any, in the order of the lines. */
   throwIfAny(): void {
     if (this.#total === 0) return;

@@ -11,7 +11,7 @@ import {
 } from "./device-list.ts";
 import { insertDevices } from "./insert-devices.ts";
 import { LineProblems } from "./line-problems.ts";
-import { updateExisting } from "./update-existing.ts";
+import { refuseExisting, updateExisting } from "./update-existing.ts";
 
 /**
  * Registers a list of devices, or none of them: the lines are read and checked to the end, and then written in one
@@ -37,9 +37,11 @@ export async function registerDevices(
 ): Promise<readonly RegisteredLine[]> {
   const { actor, existing = "refuse" } = input;
   requireOneOf("existing", existing, EXISTING_DEVICES);
-  await findProduct(db, input.product);
+  const { id: productId } = await findProduct(db, input.product);
   const problems = new LineProblems();
   const devices = await readLines(input.lines, problems);
+  // All that is wrong with the list is told at once, and not first one kind and then the other.
+  if (problems.areThere && existing === "refuse") await refuseExisting(db, { productId, devices, problems });
   problems.throwIfAny();
 
   return db.transaction(async (tx) => {

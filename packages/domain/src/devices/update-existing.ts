@@ -37,6 +37,21 @@ export async function updateExisting(
   return outcomes;
 }
 
+/** Adds those to the problems that are there already, of a list that is not written for others. */
+export async function refuseExisting(
+  db: Database,
+  input: Pick<ExistingInput, "productId" | "devices" | "problems">,
+): Promise<void> {
+  for (let start = 0; start < input.devices.length; start += ROWS_PER_STATEMENT) {
+    const some = input.devices.slice(start, start + ROWS_PER_STATEMENT);
+    const found = await findBySerials(db, { ...input, devices: some });
+    for (const { line, serial } of some) {
+      const device = found.get(serial);
+      if (device !== undefined) input.problems.add({ line, code: "ALREADY_EXISTS", ...whyNot(device, "refuse") });
+    }
+  }
+}
+
 type DeviceColumns = typeof devices.$inferSelect;
 
 async function updateSome(tx: Database, input: ExistingInput): Promise<readonly [string, ExistingOutcome][]> {
@@ -77,12 +92,15 @@ async function lockBySerials(tx: Database, input: ExistingInput): Promise<void> 
     .for("no key update");
 }
 
-async function findBySerials(tx: Database, input: ExistingInput): Promise<ReadonlyMap<string, DeviceColumns>> {
+async function findBySerials(
+  tx: Database,
+  input: Pick<ExistingInput, "productId" | "devices">,
+): Promise<ReadonlyMap<string, DeviceColumns>> {
   const rows = await tx.select().from(devices).where(isInList(input));
   return new Map(rows.map((row) => [row.serial, row]));
 }
 
-function isInList({ productId, devices: given }: ExistingInput): SQL | undefined {
+function isInList({ productId, devices: given }: Pick<ExistingInput, "productId" | "devices">): SQL | undefined {
   const serials = sql.param(
     given.map(({ serial }) => serial),
     devices.groups,

@@ -84,6 +84,20 @@ export const registerDevicesCases = casesOn("lists of devices", (database) => {
     expect((await listAudit(db, { subjectId: product })).items.map(({ action }) => action)).toEqual(["product.create"]);
   });
 
+  it("devices that are there already are told beside all else that is wrong, unless they may be", async () => {
+    const { register } = await setUp();
+    await register([{ serial: "there" }]);
+    const list = [{ serial: "a b" }, { serial: "there" }, { serial: "new" }];
+    const codesOf = async (existing?: "skip" | "update") =>
+      (await problemsOf(register(list, existing))).map(({ line, code }) => [line, code]);
+    expect(await codesOf()).toEqual([
+      [1, "INVALID_FIELD"],
+      [2, "ALREADY_EXISTS"],
+    ]);
+    expect(await codesOf("skip")).toEqual([[1, "INVALID_FIELD"]]);
+    expect(await codesOf("update")).toEqual([[1, "INVALID_FIELD"]]);
+  });
+
   it("serials and tokens that others have already refuse the whole list", async () => {
     const { db, product, register, all } = await setUp();
     const { device, token } = await registerDevice(db, { actor: SYSTEM, product, serial: "there" });
