@@ -43,8 +43,9 @@ export const artifactRoutes: readonly RouteDefinition[] = [
     summary: "Download a firmware's file",
     description:
       "With a device token: any firmware that the device has been offered; every other one answers 404, and one that was " +
-      "withdrawn meanwhile 410: then the device stops and checks again. Or by the signed " +
-      "URL of a check's answer, which needs no token and works for a limited time. A download that was cut off is " +
+      "withdrawn meanwhile 410: then the device stops and checks again. While the device's consent is wanting it is 409. " +
+      "Or by the signed URL of a check's answer, which needs no token and works for a limited time, for whoever has it: it " +
+      "is of the firmware, and not bound to a device. A download that was cut off is " +
       "continued with Range and If-Range.",
     tag: "Devices",
     auth: "device-or-signature",
@@ -62,7 +63,14 @@ export const artifactRoutes: readonly RouteDefinition[] = [
       },
       304: { description: "The client has it already" },
     },
-    problems: ["NOT_FOUND", "ARTIFACT_WITHDRAWN", "SIGNED_URL_INVALID", "RANGE_NOT_SATISFIABLE", "ARTIFACT_MISSING"],
+    problems: [
+      "NOT_FOUND",
+      "ARTIFACT_WITHDRAWN",
+      "CONFIRMATION_REQUIRED",
+      "SIGNED_URL_INVALID",
+      "RANGE_NOT_SATISFIABLE",
+      "ARTIFACT_MISSING",
+    ],
     async handler({ params, query, credentials, raw, log }, services) {
       const { firmwareId } = params;
       const artifact =

@@ -7,7 +7,7 @@ import { type DdiAnswer, type DdiRequest, ddiRoute } from "./route.ts";
 /** The files of a firmware: there is one. */
 export const artifactList = ddiRoute("GET", "/softwaremodules/{id}/artifacts", {
   async handle({ params: [firmwareId = ""], services, credentials, baseUrl }) {
-    const artifact = await findArtifactForDevice(services.db, { ...credentials, firmwareId });
+    const artifact = await findArtifactForDevice(services.db, { ...credentials, firmwareId, beforeConsent: true });
     return { status: 200, body: [artifactView(artifact, { firmwareId, baseUrl })] };
   },
 });
@@ -18,7 +18,8 @@ export const artifactFile = ddiRoute("GET", "/softwaremodules/{id}/artifacts/{fi
   async handle(request) {
     const { params, services, exchange } = request;
     const [firmwareId = "", file] = params;
-    const artifact = await findArtifactForDevice(services.db, { ...request.credentials, firmwareId });
+    const wanted = { ...request.credentials, firmwareId, beforeConsent: true };
+    const artifact = await findArtifactForDevice(services.db, wanted);
     const { fileName, md5, sha256, sourceUrl } = artifact;
     if (file === `${fileName}.MD5SUM` && md5 !== null) return md5Sum(fileName, md5);
     if (file !== fileName) throw noSuchAction("There is no such artifact for this device.");

@@ -56,11 +56,14 @@ const answerSchema = z
           }),
         fileName: z.string(),
         contentType: z.string(),
-        url: z.url().meta({
-          description:
-            "Where the file is. Works without a token for a limited time; a later check gives a fresh one. " +
-            "It may redirect to another host.",
-        }),
+        url: z
+          .url()
+          .optional()
+          .meta({
+            description:
+              "Absent while the attempt is `awaiting_confirmation`: the device asks, reports `confirmed`, and checks again. Where the file is. Works without a token for a limited time; a later check gives a fresh one. " +
+              "It may redirect to another host.",
+          }),
       }),
       pollAfterSeconds,
     }),
@@ -124,7 +127,9 @@ function answerView(
       ...(sha1 === null ? {} : { sha1 }),
       ...(md5 === null ? {} : { md5 }),
       ...(signature === null ? {} : { signature }),
-      url: urlOf(firmware.id, { finishing: isPastDownload(attempt.state) }),
+      ...(attempt.state === "awaiting_confirmation"
+        ? {}
+        : { url: urlOf(firmware.id, { finishing: isPastDownload(attempt.state) }) }),
     },
     pollAfterSeconds,
   };

@@ -42,6 +42,7 @@ export const PROBLEMS = {
   SIGNATURE_INVALID: { status: 422, title: "The signature does not fit the firmware" },
   SIGNATURE_REQUIRED: { status: 409, title: "The product's firmware must be signed by its key" },
   ARTIFACT_WITHDRAWN: { status: 410, title: "The firmware has been withdrawn" },
+  CONFIRMATION_REQUIRED: { status: 409, title: "The device has not given its consent" },
   ATTEMPT_CLOSED: { status: 409, title: "The attempt is closed" },
   LAST_OPERATOR_KEY: { status: 409, title: "The last operator key cannot be revoked" },
   // What the limits answer.

@@ -1,10 +1,10 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { type AnyColumn, and, desc, eq, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/credentials.ts";
 import { OtaError } from "../errors.ts";
 import { invalidField, requireInteger, requirePattern, requireText } from "../fields.ts";
 import { isPublicId } from "../public-id.ts";
-import { devices, firmware, upgradeAttempts, upgrades } from "../schema/index.ts";
+import { attemptEvents, devices, firmware, upgradeAttempts, upgrades } from "../schema/index.ts";
 import type { AttemptState, FirmwareState } from "../vocabulary.ts";
 
 /** The facts of an immutable file, as they were measured while it was received. */
@@ -53,22 +53,33 @@ export async function findArtifact(
  * back. A withdrawn firmware is still given to a device that has it and is installing it, and to no other. One
  * statement, which writes nothing: devices send many range requests.
  * Throws ARTIFACT_WITHDRAWN on what the device was ever offered and is withdrawn, so that it does not ask for ever;
- * DEVICE_TOKEN_INVALID, GATEWAY_TOKEN_INVALID, GATEWAY_TOKEN_REFUSED; or NOT_FOUND for all else, whether the firmware
+ * CONFIRMATION_REQUIRED where it was asked for its consent and has not given it; DEVICE_TOKEN_INVALID, GATEWAY_TOKEN_INVALID, GATEWAY_TOKEN_REFUSED; or NOT_FOUND for all else, whether the firmware
  * exists or not.
  */
 export async function findArtifactForDevice(
   db: Database,
-  { firmwareId, ...credentials }: DeviceCredentials & { readonly firmwareId: string },
+  input: DeviceCredentials & {
+    readonly firmwareId: string;
+    /**
+     * Whether it is given before the device has consented: DDI names the file in the question itself.
+     * @default false
+     */
+    readonly beforeConsent?: boolean;
+  },
 ): Promise<Artifact> {
+  const { firmwareId, beforeConsent = false, ...credentials } = input;
   const newestAttempt = db
-    .select({ firmwareId: upgradeAttempts.firmwareId, state: upgradeAttempts.state })
+    .select({ id: upgradeAttempts.id, firmwareId: upgradeAttempts.firmwareId, state: upgradeAttempts.state })
     .from(upgrades)
     .innerJoin(upgradeAttempts, eq(upgradeAttempts.upgradeId, upgrades.id))
     .where(eq(upgrades.deviceId, devices.id))
     .orderBy(desc(upgradeAttempts.id))
     .limit(1)
     .as("newest_attempt");
-  const newest = { firmwareId: newestAttempt.firmwareId, state: newestAttempt.state };
+  const newest = {
+    ...{ firmwareId: newestAttempt.firmwareId, state: newestAttempt.state },
+    unconfirmed: isUnconfirmed(newestAttempt),
+  };
   const wanted = isPublicId(firmwareId) ? firmwareId : null;
   const [row] = await db
     .select({ blocked: devices.blocked, upgradeId: upgrades.id, newest, firmware })
@@ -81,7 +92,10 @@ export async function findArtifactForDevice(
   const { blocked, upgradeId, firmware: found } = row;
   if (found === null || upgradeId === null || blocked) throw notFound();
   const attemptState = row.newest?.firmwareId === found.id ? row.newest.state : undefined;
-  if (isGiven(found.state, attemptState)) return toArtifact(found);
+  if (isGiven(found.state, attemptState)) {
+    if (row.newest?.unconfirmed && !beforeConsent) throw confirmationRequired();
+    return toArtifact(found);
+  }
   throw found.state === "withdrawn" ? withdrawn() : notFound();
 }
 
@@ -91,6 +105,18 @@ export function isGiven(firmware: FirmwareState, newest: AttemptState | undefine
   if (firmware === "withdrawn") return isPastDownload(newest);
   // One that failed or ran out of time may go on with its download: the device will be offered the same again.
   return newest !== "cancelled" && newest !== "superseded";
+}
+
+/** Whether the device was asked for its consent and has not given it: it is open so, or has ended so. */
+function isUnconfirmed({ id, state }: { readonly id: AnyColumn; readonly state: AnyColumn }): SQL<boolean> {
+  return sql<boolean>`case
+    when ${state} in ('failed', 'timed_out') then exists (
+      select from ${attemptEvents}
+      where ${attemptEvents.attemptId} = ${id} and ${attemptEvents.fromState} = 'awaiting_confirmation'
+        and ${attemptEvents.toState} = ${state}
+    )
+    else ${state} = 'awaiting_confirmation'
+  end`;
 }
 
 /** Whether a device in this state has the whole file: it may finish even if the firmware is withdrawn. */
@@ -132,6 +158,13 @@ function toArtifact(row: typeof firmware.$inferSelect): Artifact {
 
 function notFound(): OtaError {
   return new OtaError("NOT_FOUND", "There is no such artifact for this device.");
+}
+
+function confirmationRequired(): OtaError {
+  return new OtaError(
+    "CONFIRMATION_REQUIRED",
+    "This firmware needs the consent of the device. Report `confirmed` for the attempt that a check answers, then fetch it.",
+  );
 }
 
 function withdrawn(): OtaError {

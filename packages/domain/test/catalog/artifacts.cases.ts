@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { recordTransition } from "../../src/attempts/record-transition.ts";
 import {
   ATTEMPT_STATES,
   type AttemptState,
@@ -36,9 +37,41 @@ export const deviceArtifactCases = casesOn("findArtifactForDevice", (database) =
     const refused: AttemptState[] = [];
     for (const state of ATTEMPT_STATES) {
       await setAttemptState(db, { attemptId, state });
-      if ((await codeOf(findArtifactForDevice(db, offer))) === "NOT_FOUND") refused.push(state);
+      const wanted = { ...offer, beforeConsent: true };
+      if ((await codeOf(findArtifactForDevice(db, wanted))) === "NOT_FOUND") refused.push(state);
     }
     expect(refused).toEqual(["cancelled", "superseded"]);
+  });
+
+  it("gives it to no device whose consent is asked for and wanting, nor where the attempt has ended so", async () => {
+    const { db, product, attemptId: _, ...offer } = await anOffer(database(), "succeeded");
+    const asked = await aReleasedFirmware(db, { product, version: "2.0.0" });
+    const wanted = { tokenHash: offer.tokenHash, firmwareId: asked.id };
+    const answers: [AttemptState, boolean, string][] = [];
+    for (const state of ["failed", "timed_out"] as const) {
+      for (const consents of [false, true]) {
+        const attempt = { deviceId: offer.device.id, firmwareId: asked.id, state: "awaiting_confirmation" } as const;
+        const { attemptId } = await anAttempt(db, attempt);
+        expect(await codeOf(findArtifactForDevice(db, wanted))).toBe("CONFIRMATION_REQUIRED");
+        expect(await codeOf(findArtifactForDevice(db, { ...wanted, beforeConsent: true }))).toBe("no error");
+        const from = consents ? "offered" : "awaiting_confirmation";
+        const move = { attemptId, cancelOutcome: null } as const;
+        if (consents) {
+          await recordTransition(db, { ...move, from: "awaiting_confirmation", to: from });
+          expect(await codeOf(findArtifactForDevice(db, wanted))).toBe("no error");
+        }
+        await recordTransition(db, { ...move, from, to: state });
+        answers.push([state, consents, await codeOf(findArtifactForDevice(db, wanted))]);
+      }
+    }
+    expect(answers).toEqual([
+      ["failed", false, "CONFIRMATION_REQUIRED"],
+      ["failed", true, "no error"],
+      ["timed_out", false, "CONFIRMATION_REQUIRED"],
+      ["timed_out", true, "no error"],
+    ]);
+    await withdrawFirmware(db, { actor: SYSTEM, firmwareId: asked.id });
+    expect(await codeOf(findArtifactForDevice(db, wanted))).toBe("ARTIFACT_WITHDRAWN");
   });
 
   it("gives a withdrawn firmware only to devices that have it and are installing it, and tells all others", async () => {
