@@ -30,6 +30,12 @@ export const attributeChangesSchema = z
     example: { modem: "4.2.1" },
   });
 
+/** What a PATCH is to name: anything. Where the changes are not valid for another reason, that alone is told. */
+export const SOME_CHANGE: {
+  readonly error: string;
+  readonly when: (payload: z.core.ParsePayload) => boolean;
+} = { error: "names nothing to change", when: ({ issues }) => issues.length === 0 };
+
 /** A public id (UUID version 7). */
 export const publicIdSchema: z.ZodUUID = z.uuid();
 

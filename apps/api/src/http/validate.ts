@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { type FieldIssue, parseFields } from "./field-issues.ts";
 import { type FieldProblem, HttpProblem } from "./problems.ts";
 
 /** How many invalid fields are told: the first ones are enough to go on, and the answer stays small. */
@@ -32,12 +33,12 @@ export function validateInput(schemas: InputSchemas, raw: RawInput): ValidInput 
     const schema = schemas[part];
     if (schema === undefined) {
       // A query where none is read: most likely a field of the body that went to the wrong place.
-      if (part === "query") for (const name of Object.keys(raw.query)) problems.push(unknownField(part, [name]));
+      if (part === "query") for (const name of Object.keys(raw.query)) problems.push(unknownParameter(name));
       return part === "body" ? undefined : EMPTY;
     }
-    const parsed = schema.safeParse(raw[part]);
-    if (parsed.success) return parsed.data;
-    for (const issue of parsed.error.issues) problems.push(...fieldProblems(part, issue));
+    const parsed = parseFields(schema, raw[part]);
+    if ("data" in parsed) return parsed.data;
+    for (const issue of parsed.issues) problems.push(fieldProblem(part, issue));
     return undefined;
   };
   const input = { params: parse("params"), query: parse("query"), body: parse("body") };
@@ -57,18 +58,11 @@ export function fieldsInvalid(problems: readonly FieldProblem[]): HttpProblem {
 
 const EMPTY = Object.freeze({});
 
-function fieldProblems(part: string, issue: z.core.$ZodIssue): readonly FieldProblem[] {
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => unknownField(part, [...issue.path, key]));
-  }
-  return [{ field: fieldName(part, issue.path), message: issue.message }];
+/** `body.version`. */
+function fieldProblem(part: string, { field, message }: FieldIssue): FieldProblem {
+  return { field: field === "" ? part : `${part}.${field}`, message };
 }
 
-function unknownField(part: string, path: readonly PropertyKey[]): FieldProblem {
-  return { field: fieldName(part, path), message: "unknown field" };
-}
-
-/** `body.version`. Parts of the name that came from outside are cut to what a reader needs. */
-function fieldName(part: string, path: readonly PropertyKey[]): string {
-  return [part, ...path].map((step) => String(step).slice(0, 100)).join(".");
+function unknownParameter(name: string): FieldProblem {
+  return { field: `query.${name.slice(0, 100)}`, message: "unknown field" };
 }

@@ -9,6 +9,7 @@ import {
 } from "@ota/domain";
 import { z } from "zod";
 import { discardRest, SENDER_IDLE_MS } from "../http/discard-rest.ts";
+import { type FieldIssue, parseFields } from "../http/field-issues.ts";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
 import { plainText, productNameSchema, serialSchema } from "../http/schemas.ts";
 import { bodyText } from "../http/text-body.ts";
@@ -109,8 +110,8 @@ async function* deviceLines(lines: AsyncIterable<ListLine>, format: Format): Asy
       continue;
     }
     const fields = format === "text/csv" ? ofColumns(read.fields as Readonly<Record<string, string>>) : read.fields;
-    const parsed = deviceSchema.safeParse(fields);
-    yield parsed.success ? { line, device: parsed.data } : { line, problems: parsed.error.issues.flatMap(problemsOf) };
+    const parsed = parseFields(deviceSchema, fields);
+    yield "data" in parsed ? { line, device: parsed.data } : { line, problems: parsed.issues.map(problemOf) };
   }
 }
 
@@ -129,16 +130,9 @@ function ofColumns(record: Readonly<Record<string, string>>): Readonly<Record<st
   };
 }
 
-function problemsOf(issue: z.core.$ZodIssue) {
-  const named = (path: readonly PropertyKey[]) => path.map((step) => String(step).slice(0, 100)).join(".");
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => problem(named([...issue.path, key]), "UNKNOWN_FIELD", "unknown field"));
-  }
-  return [problem(issue.path.length === 0 ? null : named(issue.path), "INVALID_FIELD", issue.message)];
-}
-
-function problem(field: string | null, code: LineProblemCode, message: string) {
-  return { field, code, message };
+function problemOf({ field, message, isUnknown }: FieldIssue) {
+  const code: LineProblemCode = isUnknown ? "UNKNOWN_FIELD" : "INVALID_FIELD";
+  return { field: field === "" ? null : field, code, message };
 }
 
 function toJsonLines(lines: readonly RegisteredLine[]): string {

@@ -1,7 +1,14 @@
 import { deleteDevice, getDevice, listDevices, registerDevice, updateDevice } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { attributeChangesSchema, plainText, productNameSchema, publicIdSchema, serialSchema } from "../http/schemas.ts";
+import {
+  attributeChangesSchema,
+  plainText,
+  productNameSchema,
+  publicIdSchema,
+  SOME_CHANGE,
+  serialSchema,
+} from "../http/schemas.ts";
 import { deviceListRoute } from "./device-list.ts";
 import { deviceTokenRoutes } from "./device-tokens.ts";
 import {
@@ -36,7 +43,7 @@ const changesSchema = z
       example: "stolen",
     }),
   })
-  .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
+  .refine((changes) => Object.keys(changes).length > 0, SOME_CHANGE)
   .meta({ id: "DeviceChanges" });
 
 const listQuery = z.strictObject({

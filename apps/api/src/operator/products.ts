@@ -9,7 +9,7 @@ import {
 } from "@ota/domain";
 import { z } from "zod";
 import { defineRoute, type RouteDefinition } from "../http/route.ts";
-import { plainText, productNameSchema, timeSchema } from "../http/schemas.ts";
+import { plainText, productNameSchema, SOME_CHANGE, timeSchema } from "../http/schemas.ts";
 import { timeZoneSchema } from "./device-view.ts";
 import { pageBody, pageFields, pageSchema } from "./page.ts";
 import { timeoutsSchema } from "./rollout-fields.ts";
@@ -95,7 +95,7 @@ const newProductSchema = z
 const productChangesSchema = z
   .strictObject({ pollIntervalSeconds, timeZone, ...attemptSettings, ...attributeNames })
   .partial()
-  .refine((changes) => Object.keys(changes).length > 0, "names nothing to change")
+  .refine((changes) => Object.keys(changes).length > 0, SOME_CHANGE)
   .meta({ id: "ProductChanges" });
 
 /** Products: lines of devices that share firmware. */

@@ -114,6 +114,7 @@ export const badDeviceRequests: readonly BadRequest[] = [
   },
   ...[
     ["attributes that are no object", { attributes: [] }, "body.attributes"],
+    ["an attribute without a name", { attributes: { "": 1 } }, 'body.attributes.""'],
     ["an attribute that is an object", { attributes: { a: {} } }, "body.attributes.a"],
     ["an attribute with a NUL", { attributes: { a: "\0" } }, "body.attributes.a"],
     ["an attribute with half a surrogate pair", { attributes: { a: "\ud800" } }, "body.attributes.a"],
@@ -136,6 +137,15 @@ export const badDeviceRequests: readonly BadRequest[] = [
     status: 422,
     code: "INVALID_FIELD",
   },
+  ...[
+    ["an unknown change alone", '{"chanel":"beta"}', "body.chanel"],
+    ["no change", "{}", "body"],
+  ].flatMap(([title, body = "", field = ""]) =>
+    [`/v1/devices/${NO_ID}`, "/v1/products/lamp"].map((path) => ({
+      ...{ title: `${title} of ${path}`, method: "PATCH", path, body, token: "operator" },
+      ...{ status: 422, code: "FIELDS_INVALID", fields: [field] },
+    })),
+  ),
   {
     title: "a filter by channel without a product",
     method: "GET",
