@@ -58,7 +58,8 @@ export const VARIABLES = {
   }),
   OTA_BODY_LIMIT_BYTES: variable({
     group: "HTTP",
-    about: "The largest JSON body that is read.",
+    about:
+      "The largest JSON body that is read. A device's report may have 2 MiB all the same: no last word is refused for its length.",
     ...integer({ min: 1024, max: 16 * 1024 * 1024 }),
     default: "65536",
   }),

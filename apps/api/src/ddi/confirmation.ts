@@ -2,6 +2,7 @@ import { activateAutoConfirm, deactivateAutoConfirm, getAutoConfirm, isOpen, Ota
 import { actionOf, requireAction } from "./action.ts";
 import { asObject, parseLeniently, readText, refuseBody } from "./ddi-body.ts";
 import { deploymentBody } from "./deployment.ts";
+import { textsOf } from "./feedback-body.ts";
 import { withPatience } from "./patience.ts";
 import { DdiRefusal } from "./refusals.ts";
 import { ddiRoute } from "./route.ts";
@@ -61,7 +62,7 @@ export const confirmationFeedback = ddiRoute("POST", "/confirmationBase/{actionI
     const report: Report = {
       state: confirmation,
       code: typeof code === "number" ? code : undefined,
-      details: Array.isArray(details) ? details.filter((line) => typeof line === "string") : [],
+      details: textsOf(details),
     };
     await withPatience(async () => {
       const { id: attemptId, state, requiresConfirmation } = await actionOf(request);

@@ -1,10 +1,7 @@
-import { attemptMessages, type DeviceAttempt, isOpen, OtaError } from "@ota/domain";
+import { attemptMessages, type DeviceAttempt, isOpen, OtaError, SERVICE_NOTE } from "@ota/domain";
 import { actionOf, requireAction } from "./action.ts";
 import { artifactView } from "./artifact-view.ts";
 import { type DdiRequest, ddiRoute } from "./route.ts";
-
-/** What the service itself notes in an action's history begins so, as hawkBit has it; devices are not told it. */
-const SERVER_MESSAGE = "Update Server: ";
 
 /** hawkBit's limit of messages in an action's history. */
 const MAX_MESSAGES = 100;
@@ -36,7 +33,7 @@ async function takeUp(
   { id: attemptId }: DeviceAttempt,
   { services: { checks }, credentials }: DdiRequest,
 ): Promise<void> {
-  const report = { state: "downloading", message: `${SERVER_MESSAGE}The device has fetched the deployment.` } as const;
+  const report = { state: "downloading", message: `${SERVICE_NOTE}The device has fetched the deployment.` } as const;
   try {
     await checks.recordReport({ ...credentials, attemptId, report, movesOnly: true });
   } catch (error) {
@@ -73,7 +70,7 @@ async function history({ id: attemptId, state }: DeviceAttempt, { exchange, serv
   if (!Number.isInteger(wanted) || wanted === 0) return {};
   const limit = wanted < 0 ? MAX_MESSAGES : Math.min(wanted, MAX_MESSAGES);
   const all = await attemptMessages(db, { attemptId, limit: MAX_MESSAGES });
-  const messages = all.filter((message) => !message.startsWith(SERVER_MESSAGE)).slice(0, limit);
+  const messages = all.filter((message) => !message.startsWith(SERVICE_NOTE)).slice(0, limit);
   return messages.length === 0 ? {} : { actionHistory: { status: historyStatus(state), messages } };
 }
 

@@ -1,3 +1,4 @@
+import { SERVICE_NOTE } from "@ota/domain";
 import { asObject, parseLeniently } from "./ddi-body.ts";
 
 export const EXECUTIONS = [
@@ -22,11 +23,14 @@ export interface Feedback {
   readonly code: number | undefined;
   readonly details: readonly string[];
   readonly deviceTime: Date | undefined;
+  /** Known members that hold something else than they should. */
+  readonly unreadable: readonly string[];
 }
 
 /**
- * Reads feedback as leniently as can be, since it may be a device's last word: unknown and ill-typed members are ignored,
- * control characters are taken, and of a body that is no JSON at all the two words that count are salvaged.
+ * Reads feedback as leniently as can be, since it may be a device's last word: unknown and ill-typed members are ignored
+ * (of the known ones it is told which), control characters are taken, and of a body that is no JSON at all the two words
+ * that count are salvaged.
  *
  * @returns `undefined` where one of these two is not there or is none that is known.
  */
@@ -41,25 +45,37 @@ function ofBody(body: Readonly<Record<string, unknown>>): Feedback | undefined {
   const execution = EXECUTIONS.find((known) => known === status?.["execution"]);
   const finished = RESULTS.find((known) => known === result?.["finished"]);
   if (execution === undefined || finished === undefined) return undefined;
-  const { code, details } = status ?? {};
-  return {
-    ...{ execution, finished, progressPercent: percentOf(asObject(result?.["progress"])) },
-    code: typeof code === "number" ? code : undefined,
-    details: Array.isArray(details) ? details.filter((line) => typeof line === "string") : [],
-    deviceTime: timeOf(body["timestamp"]),
+  const unreadable: string[] = [];
+  const read = <Value>(name: string, given: unknown, as: (given: unknown) => Value | undefined): Value | undefined => {
+    const value = given == null ? undefined : as(given);
+    if (given != null && value === undefined) unreadable.push(name);
+    return value;
   };
+  const progressPercent = read("progress", result?.["progress"], percentOf);
+  const code = read("code", status?.["code"], (given) => (typeof given === "number" ? given : undefined));
+  const lines = read("details", status?.["details"], (given) => (Array.isArray(given) ? given : undefined)) ?? [];
+  const details = textsOf(lines);
+  if (details.length < lines.length) unreadable.push("details");
+  const deviceTime = read("timestamp", body["timestamp"], timeOf);
+  return { execution, finished, progressPercent, code, details, deviceTime, unreadable };
 }
 
 function salvaged(text: string): Feedback | undefined {
   const execution = EXECUTIONS.find((known) => known === /"execution"\s*:\s*"(\w+)"/.exec(text)?.[1]);
   const finished = RESULTS.find((known) => known === /"finished"\s*:\s*"(\w+)"/.exec(text)?.[1]);
   if (execution === undefined || finished === undefined) return undefined;
-  const details = ["Update Server: The device's feedback was no JSON; only its status could be read."];
-  return { execution, finished, progressPercent: undefined, code: undefined, details, deviceTime: undefined };
+  const details = [`${SERVICE_NOTE}The device's feedback was no JSON; only its status could be read.`];
+  const nothing = { progressPercent: undefined, code: undefined, deviceTime: undefined, unreadable: [] };
+  return { execution, finished, details, ...nothing };
 }
 
-function percentOf(progress: Readonly<Record<string, unknown>> | undefined): number | undefined {
-  const { cnt, of } = progress ?? {};
+/** The lines that are texts. */
+export function textsOf(lines: unknown): readonly string[] {
+  return Array.isArray(lines) ? lines.filter((line) => typeof line === "string") : [];
+}
+
+function percentOf(progress: unknown): number | undefined {
+  const { cnt, of } = asObject(progress) ?? {};
   return typeof cnt === "number" && typeof of === "number" && of > 0 ? (100 * cnt) / of : undefined;
 }
 

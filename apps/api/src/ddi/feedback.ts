@@ -57,11 +57,11 @@ async function takeFeedback(
 }
 
 function reportOf(
-  { progressPercent, code, details, deviceTime }: Feedback,
+  { progressPercent, code, details, deviceTime, unreadable }: Feedback,
   { state, action }: { readonly state: Report["state"]; readonly action: DeviceAttempt },
 ): Report {
   return {
-    ...{ state, progressPercent, code, details, deviceTime },
+    ...{ state, progressPercent, code, details, deviceTime, unreadable },
     // Why it failed is told last.
     ...(state === "failed" ? { message: details.findLast((line) => line.trim() !== "") } : {}),
     // DDI has no word for the version that runs: where no attribute tells it either, success means that it is this one.

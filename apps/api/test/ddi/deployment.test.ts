@@ -101,6 +101,20 @@ describe.each(["postgres", "embedded"] as const)("a deployment over DDI on %s", 
     expect(history.body.actionHistory.messages).toEqual(["", "Signature does not fit", "Checking image"]);
   });
 
+  test("that fails with members that cannot be read fails all the same, and operators are told which", async () => {
+    const { ddi, actionId, upgrade } = await anOfferedDevice(api);
+    const id = await actionId("deploymentBase");
+    const status = { details: ["Signature does not fit"], code: 2 ** 40, result: { finished: "failure", progress: 7 } };
+    const json = { ...feedback("closed", "failure", status), timestamp: "now" };
+    expect((await ddi("POST", `/deploymentBase/${id}/feedback`, { json })).status).toBe(200);
+    const event = (await upgrade()).attempts[0].events.at(-1);
+    expect(event).toMatchObject({ reportedState: "failed", message: "Signature does not fit", code: null });
+    const note = "Update Server: ignored, as it could not be kept: progress, timestamp, code";
+    expect(event.details).toEqual(["Signature does not fit", note]);
+    const history = await ddi("GET", `/deploymentBase/${id}?actionHistory=-1`);
+    expect(history.body.actionHistory.messages).toEqual(["Signature does not fit"]);
+  });
+
   test("to a device that also asks natively is one record", async () => {
     const { ddi, token, id } = await anOfferedDevice(api);
     const native = api.as(token);

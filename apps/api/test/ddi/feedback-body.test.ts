@@ -6,19 +6,20 @@ const CLOSED = '"status":{"execution":"closed","result":{"finished":"failure"},"
 
 describe("feedback", () => {
   test.for([
-    ["as swupdate sends it", `{"id":4,"time":"20261129T164601",${CLOSED.replace("\u0007", "")}}`, ["line one"]],
-    ["as rauc sends it", `{"id":"4",${CLOSED.replace("\u0007", "")}}`, ["line one"]],
-    ["with control characters in its log", `{${CLOSED}}`, ["line  one"]],
-    ["with line feeds in its log", `{${CLOSED.replace("\u0007", "\n")}}`, ["line  one"]],
-    ["with a NUL in its log", `{${CLOSED.replace("\u0007", "\u0000")}}`, ["line  one"]],
+    ["as swupdate sends it", `{"id":4,"time":"20261129T164601",${CLOSED.replace("\u0007", "")}}`, ["line one"], []],
+    ["as rauc sends it", `{"id":"4",${CLOSED.replace("\u0007", "")}}`, ["line one"], []],
+    ["with control characters in its log", `{${CLOSED}}`, ["line  one"], []],
+    ["with line feeds in its log", `{${CLOSED.replace("\u0007", "\n")}}`, ["line  one"], []],
+    ["with a NUL in its log", `{${CLOSED.replace("\u0007", "\u0000")}}`, ["line  one"], []],
     [
       "with ill-typed members that do not count",
       `{"timestamp":"now",${CLOSED.replace('"line', '7,null,"line').replace("\u0007", "")}}`,
       ["line one"],
+      ["details", "timestamp"],
     ],
-  ] as const)("is read %s", ([, text, details]) => {
+  ] as const)("is read %s", ([, text, details, unreadable]) => {
     expect(readFeedback(text)).toEqual({
-      ...{ execution: "closed", finished: "failure", details },
+      ...{ execution: "closed", finished: "failure", details, unreadable },
       ...{ progressPercent: undefined, code: undefined, deviceTime: undefined },
     });
   });
@@ -50,6 +51,7 @@ describe("feedback", () => {
     const odd = { ...status, result: { finished: "none", progress: { cnt: 2, of: 0 } } };
     const read = readFeedback(JSON.stringify({ timestamp: 1e300, status: odd }));
     expect([read?.progressPercent, read?.deviceTime]).toEqual([undefined, undefined]);
+    expect(read?.unreadable).toEqual(["progress", "timestamp"]);
   });
 });
 

@@ -36,7 +36,49 @@ describe.skipIf(!hasPostgres)("a device's report", () => {
     expect(event).toMatchObject({ reportedState: "failed", progressPercent: 100, code: null });
     expect(event.message).toBe(`\ufffd${"m".repeat(999)}`);
     expect(event.details).toHaveLength(50);
-    expect(event.details[49]).toMatch(/^59 d{497}$/);
+    expect(event.details[48]).toMatch(/^59 d{497}$/);
+    expect(event.details[49]).toBe("Update Server: ignored, as it could not be kept: code");
+  });
+
+  test.for([
+    ["deviceTime", "yesterday"],
+    ["deviceTime", "0000-13-40T00:00:00Z"],
+    ["deviceTime", 1_700_000_000],
+    ["progressPercent", "half"],
+    ["message", { text: "no space" }],
+    ["details", "one line"],
+    ["details", ["one line", 2]],
+    ["code", "E42"],
+    ["code", 1.5],
+    ["version", ""],
+    ["exitStatus", 1],
+  ])("of the end counts without a %s of %j, and says so in the answer and the history", async ([name, value]) => {
+    const { report, history } = await anOffer();
+    const answer = await report({ state: "failed", message: "no space", code: 28, [String(name)]: value });
+    expect(answer).toMatchObject({
+      ...{ status: 200, body: { attempt: { state: "failed" }, effect: "moved", ignored: [name] } },
+    });
+    const event = (await history()).at(-1);
+    expect(event.details.at(-1)).toBe(`Update Server: ignored, as it could not be kept: ${name}`);
+    expect(event).toMatchObject({
+      ...{ reportedState: "failed", progressPercent: null, deviceTime: null, reportedVersion: null },
+      ...{ message: name === "message" ? null : "no space", code: name === "code" ? null : 28 },
+    });
+  });
+
+  test("says nothing of what is kept, nor of fields that are null", async () => {
+    const { report, history } = await anOffer();
+    const none = { message: null, details: null, progressPercent: null, deviceTime: null, version: null };
+    const answer = await report({ state: "failed", code: 28, ...none });
+    expect(answer.body).toEqual({ attempt: { id: expect.any(Number), state: "failed" }, effect: "moved" });
+    expect((await history()).at(-1)).toMatchObject({ code: 28, message: null, details: [] });
+  });
+
+  test("of the end is taken with a log of a megabyte, of which the last lines are kept", async () => {
+    const { report, history } = await anOffer();
+    const details = Array.from({ length: 20_000 }, (_, line) => `${line} ${"d".repeat(50)}`);
+    expect(await report({ state: "failed", details })).toMatchObject({ status: 200, body: { effect: "moved" } });
+    expect((await history()).at(-1).details.at(-1)).toMatch(/^19999 /);
   });
 
   test("of the end is answered the same when it comes again", async () => {

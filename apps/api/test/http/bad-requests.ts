@@ -252,10 +252,10 @@ export const badRequests: readonly BadRequest[] = [
   {
     title: "several bad fields at once",
     path: "/v1/attempts/0/reports",
-    body: '{"state":"done","progressPercent":"half"}',
+    body: '{"state":"done","version":2}',
     status: 422,
     code: "FIELDS_INVALID",
-    fields: ["params.attemptId", "body.state", "body.progressPercent"],
+    fields: ["params.attemptId", "body.state", "body.version"],
   },
   {
     title: "an unknown query",

@@ -1,14 +1,7 @@
 import { and, eq, gt, sql } from "drizzle-orm";
 import { extendDeadline } from "../attempts/deadline.ts";
-import { type DeviceUpdate, type ReportRecord, recordDevice, recordTransition } from "../attempts/record-transition.ts";
-import {
-  storableCode,
-  storableDetails,
-  storableMessage,
-  storablePercent,
-  storableTime,
-  storableWord,
-} from "../attempts/report-text.ts";
+import { type DeviceUpdate, recordDevice, recordTransition } from "../attempts/record-transition.ts";
+import { storableWord } from "../attempts/report-text.ts";
 import { nextState } from "../attempts/transitions.ts";
 import type { Database } from "../database.ts";
 import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/credentials.ts";
@@ -22,8 +15,9 @@ import {
   TERMINAL_ATTEMPT_STATES,
   type VersionScheme,
 } from "../vocabulary.ts";
+import { storableReport } from "./storable-report.ts";
 
-/** What a device says about an attempt. Texts that are too long are cut, never refused. */
+/** What a device says about an attempt. Texts that are too long are cut, and data that cannot be kept is left out. */
 export interface Report {
   readonly state: ReportedState;
   /** 0 to 100. */
@@ -37,6 +31,8 @@ export interface Report {
   readonly deviceTime?: Date | undefined;
   /** The version that the device runs now. */
   readonly version?: string | undefined;
+  /** Names of further fields that the device sent and that could not be read: the history tells them. */
+  readonly unreadable?: readonly string[] | undefined;
 }
 
 export interface ReportInput extends DeviceCredentials {
@@ -56,6 +52,8 @@ export interface ReportResult {
    * reported before, and nothing was written.
    */
   readonly effect: "moved" | "history" | "repeated";
+  /** What of the report was not kept, by the names of its fields, 20 at most; absent: nothing. */
+  readonly ignored?: readonly string[];
 }
 
 /**
@@ -89,15 +87,19 @@ export async function recordReport(
     }
 
     const { effect, to, cancelOutcome } = outcome;
+    const { record, ignored } = storableReport(report);
     const device = deviceUpdate(found, { report, succeeded: await confirms(tx, { outcome, report, found }) });
     const kept = effect === "history" && !movesOnly && found.attempt.lastSeq < MAX_EVENTS_PER_ATTEMPT;
     if (effect === "moved" || kept) {
-      await recordTransition(tx, { attemptId, from, to, cancelOutcome, report: toRecord(report), device });
+      await recordTransition(tx, { attemptId, from, to, cancelOutcome, report: record, device });
     } else {
       if (device !== undefined) await recordDevice(tx, device);
       if (!isOver(to)) await extendDeadline(tx, { attemptId, state: to });
     }
-    return { attempt: { id: attemptId, state: to }, effect, deviceId: found.device.id, now: found.now };
+    return {
+      ...{ attempt: { id: attemptId, state: to }, effect, ...(ignored.length === 0 ? {} : { ignored }) },
+      ...{ deviceId: found.device.id, now: found.now },
+    };
   });
 }
 
@@ -220,16 +222,4 @@ function deviceUpdate(
   const stale =
     before !== null && canonicalVersion(product.versionScheme, before) !== target.canonicalVersion ? null : undefined;
   return { id, reportedVersion: stale, confirmedVersion };
-}
-
-function toRecord(report: Report): ReportRecord {
-  return {
-    state: report.state,
-    version: report.version === undefined ? null : storableWord(report.version),
-    progressPercent: storablePercent(report.progressPercent),
-    message: storableMessage(report.message),
-    details: storableDetails(report.details),
-    code: storableCode(report.code),
-    deviceTime: storableTime(report.deviceTime),
-  };
 }

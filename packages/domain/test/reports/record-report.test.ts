@@ -75,12 +75,13 @@ describeOnDatabases("recordReport", (database) => {
       deviceTime: new Date(8.64e15),
       version: `\u0000${"9".repeat(5_000)}`,
     });
-    expect(result).toMatchObject({ effect: "moved", attempt: { state: "failed" } });
+    expect(result).toMatchObject({ effect: "moved", attempt: { state: "failed" }, ignored: ["code", "deviceTime"] });
     const event = (await events()).at(-1);
     expect(event).toMatchObject({ code: null, progressPercent: 100, deviceTime: null });
     expect(event?.message).toHaveLength(1_000);
     expect(event?.details).toHaveLength(50);
-    expect(event?.details[49]).toMatch(/^199 \ufffd \ufffd d+$/);
+    expect(event?.details[48]).toMatch(/^199 \ufffd \ufffd d+$/);
+    expect(event?.details[49]).toMatch(/ignored, as it could not be kept: code, deviceTime$/);
   });
 
   it("keeps at most a thousand reports without effect, and a final one always", async () => {
