@@ -106,7 +106,8 @@ export {
   revokeOperatorKey,
 } from "./operators/operator-keys.ts";
 export { MAX_PAGE_LIMIT, type Page, type PageRequest } from "./pages.ts";
-export type { Report, ReportInput, ReportResult } from "./reports/record-report.ts";
+export type { ReportInput, ReportResult } from "./reports/record-report.ts";
+export type { Report } from "./reports/report.ts";
 export { SERVICE_NOTE } from "./reports/storable-report.ts";
 export { type AllowedDevice, changeAllowList, listAllowedDevices, MAX_ALLOWED_AT_ONCE } from "./rollouts/allow-list.ts";
 export { ROLLOUT_STEPS, type RolloutStep, takeRolloutStep } from "./rollouts/rollout-states.ts";

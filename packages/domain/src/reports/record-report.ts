@@ -15,25 +15,8 @@ import {
   TERMINAL_ATTEMPT_STATES,
   type VersionScheme,
 } from "../vocabulary.ts";
+import type { Report } from "./report.ts";
 import { storableReport } from "./storable-report.ts";
-
-/** What a device says about an attempt. Texts that are too long are cut, and data that cannot be kept is left out. */
-export interface Report {
-  readonly state: ReportedState;
-  /** 0 to 100. */
-  readonly progressPercent?: number | undefined;
-  readonly message?: string | undefined;
-  /** Log lines; the last 50 are kept. */
-  readonly details?: readonly string[] | undefined;
-  /** The device's own code, such as an exit status. */
-  readonly code?: number | undefined;
-  /** The device's clock: kept as data, never used for order. */
-  readonly deviceTime?: Date | undefined;
-  /** The version that the device runs now. */
-  readonly version?: string | undefined;
-  /** Names of further fields that the device sent and that could not be read: the history tells them. */
-  readonly unreadable?: readonly string[] | undefined;
-}
 
 export interface ReportInput extends DeviceCredentials {
   readonly attemptId: number;

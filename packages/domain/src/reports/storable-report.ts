@@ -7,7 +7,7 @@ import {
   storableTime,
   storableWord,
 } from "../attempts/report-text.ts";
-import type { Report } from "./record-report.ts";
+import type { Report } from "./report.ts";
 
 /** How a line begins that the service itself adds to what a device says; hawkBit's words, whose devices are not told it. */
 export const SERVICE_NOTE = "Update Server: ";
