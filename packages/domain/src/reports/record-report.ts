@@ -8,13 +8,7 @@ import { type DeviceCredentials, holdsCredentials, refusalOf } from "../devices/
 import { OtaError } from "../errors.ts";
 import { devices, firmware, products, upgradeAttempts, upgrades } from "../schema/index.ts";
 import { canonicalVersion } from "../versions/version.ts";
-import {
-  type AttemptState,
-  type CancelOutcome,
-  type ReportedState,
-  TERMINAL_ATTEMPT_STATES,
-  type VersionScheme,
-} from "../vocabulary.ts";
+import { type AttemptState, type CancelOutcome, TERMINAL_ATTEMPT_STATES, type VersionScheme } from "../vocabulary.ts";
 import type { Report } from "./report.ts";
 import { storableReport } from "./storable-report.ts";
 
