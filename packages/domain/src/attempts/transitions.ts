@@ -37,6 +37,7 @@ export interface AttemptFacts {
  * of the closed states only `timed_out` is revised, by a late success. A closed attempt takes no report of progress.
  *
  * An operator's cancellation stays with the attempt whatever becomes of it, except success: then nothing was cancelled.
+ * An offer that the service has taken back before the device had begun is `cancelled` as `superseded`.
  */
 export function nextState(attempt: AttemptFacts, event: AttemptEvent): Transition {
   const cell = TRANSITIONS[attempt.state][event];
@@ -56,8 +57,15 @@ export function nextState(attempt: AttemptFacts, event: AttemptEvent): Transitio
     default:
       return event === "operator_cancel"
         ? { effect: "moved", state: cell, cancelOutcome: "cancelled" }
-        : moved(attempt, cell, event === "supersede" && cell === "cancelling" ? "superseded" : null);
+        : moved(attempt, cell, outcomeOf(event, cell));
   }
+}
+
+/** Neither a device that is to stop for something better, nor an offer that was taken back, is cancelled for good. */
+function outcomeOf(event: AttemptEvent, state: AttemptState): CancelOutcome | null {
+  const stops = event === "supersede" && state === "cancelling";
+  const isTakenBack = event === "cancel" && state === "cancelled";
+  return stops || isTakenBack ? "superseded" : null;
 }
 
 /** The device's word is success itself, or only `installed` where the new version has to be seen. */

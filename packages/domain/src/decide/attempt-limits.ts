@@ -1,4 +1,4 @@
-import type { UpgradeRecord } from "./facts.ts";
+import type { AttemptRecord, UpgradeRecord } from "./facts.ts";
 
 /** How often, and how soon again, a firmware is tried on a device. */
 export interface AttemptLimits {
@@ -10,6 +10,12 @@ export interface AttemptLimits {
 
 /** A firmware that is tried at all is tried again the next day, however often it was tried before. */
 const LONGEST_BACKOFF_MS = 24 * 60 * 60_000;
+
+/**
+ * The least pause after an offer that was taken back. It uses up no attempt, so that this alone, doubling, keeps a device
+ * that is in a rollout at one check and not at the next from having an attempt with each.
+ */
+const LEAST_BACKOFF_TAKEN_BACK_SECONDS = 60;
 
 /** Why the record's next attempt may not be opened now, or `undefined` when it may. */
 export type AttemptRefusal =
@@ -37,19 +43,28 @@ export function attemptRefusal(
   if (record === undefined) return undefined;
   if (record.attempts.at(-1)?.cancelOutcome === "cancelled") return { reason: "UPGRADE_CANCELLED" };
   // One that was superseded, or cancelled with its rollout, says nothing about firmware or device: that was our own choice.
-  const counted = record.attempts.filter(
+  const pausing = record.attempts.filter(
     ({ n, state, rolloutId }) =>
       n > record.attemptsForgiven && state !== "superseded" && (state !== "cancelled" || isOpen(rolloutId)),
   );
+  const counted = pausing.filter((attempt) => !isTakenBack(attempt));
   if (counted.length >= limits.maxAttempts) return { reason: "ATTEMPTS_EXHAUSTED" };
-  const closedAt = counted.at(-1)?.closedAt;
-  if (closedAt == null) return undefined;
-  const backoffMs = backoffAfter(counted.length, limits);
+  const last = pausing.at(-1);
+  if (last?.closedAt == null) return undefined;
+  const { closedAt } = last;
+  const backoffMs = isTakenBack(last)
+    ? backoffAfter(pausing.length, Math.max(limits.backoffSeconds, LEAST_BACKOFF_TAKEN_BACK_SECONDS))
+    : backoffAfter(counted.length, limits.backoffSeconds);
   const endsAt = new Date(closedAt.getTime() + backoffMs);
   return now < endsAt ? { reason: "BACKOFF", endsAt } : undefined;
 }
 
-function backoffAfter(attempts: number, { backoffSeconds }: AttemptLimits): number {
+/** Whether the service has taken the offer back, and the device had not begun. */
+function isTakenBack({ state, cancelOutcome }: AttemptRecord): boolean {
+  return state === "cancelled" && cancelOutcome === "superseded";
+}
+
+function backoffAfter(attempts: number, backoffSeconds: number): number {
   const firstMs = backoffSeconds * 1000;
   // A first pause that is longer than a day is what the operator wants.
   return Math.min(firstMs * 2 ** (attempts - 1), Math.max(firstMs, LONGEST_BACKOFF_MS));

@@ -50,7 +50,10 @@ export interface AttemptRecord {
   readonly n: number;
   readonly rolloutId: bigint;
   readonly state: AttemptState;
-  /** `cancelled`: an operator has cancelled it, whatever became of it then. */
+  /**
+   * `cancelled`: an operator has cancelled it, whatever became of it then. `superseded` where its state is `cancelled`: the
+   * service has taken the offer back before the device had begun.
+   */
   readonly cancelOutcome: CancelOutcome | null;
   /** `null` while it is open. */
   readonly closedAt: Date | null;

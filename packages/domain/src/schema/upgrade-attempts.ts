@@ -33,7 +33,8 @@ export const upgradeAttempts = pgTable(
     state: text("state", { enum: ATTEMPT_STATES }).notNull(),
     /**
      * As what it ends once the device has answered: set while `cancelling`. `cancelled` stays afterwards, and says that an
-     * operator has cancelled the upgrade, while it is the newest attempt; none: the service itself, or the device.
+     * operator has cancelled the upgrade, while it is the newest attempt. `superseded` on one that is cancelled: the service
+     * has taken the offer back before the device had begun. None: the service later on, or the device.
      */
     cancelOutcome: text("cancel_outcome", { enum: CANCEL_OUTCOMES }),
     /** The sequence number of its newest event, taken under the row's lock. */

@@ -14,12 +14,12 @@ import {
  * The contract, every state (rows) by every event (columns). A state's name: it moves there. `=` repeated, `.` history,
  * `x` closed. `a/b`: a where the device's word is success, b where the new version has to be seen. `*`: to what the
  * cancellation was for. `cancelling?` ends as superseded, `cancelling` as cancelled. `!`: an operator has cancelled it;
- * `+`: the same, and the state stays.
+ * `+`: the same, and the state stays. `-`: the service takes back what the device has not begun.
  */
 const CONTRACT = `
                       | confirmed | denied | downloading | downloaded | installing | installed | succeeded           | failed | cancelled | cancel_rejected | target_version | other_version | operator_cancel | cancel     | supersede   | timeout
-awaiting_confirmation | offered   | .      | .           | .          | .          | .         | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled  | superseded  | timed_out
-offered               | =         | .      | downloading | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled  | superseded  | timed_out
+awaiting_confirmation | offered   | .      | .           | .          | .          | .         | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled- | superseded  | timed_out
+offered               | =         | .      | downloading | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelled!      | cancelled- | superseded  | timed_out
 downloading           | =         | .      | .           | downloaded | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | cancelling? | timed_out
 downloaded            | =         | .      | .           | .          | installing | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | cancelling? | timed_out
 installing            | =         | .      | .           | .          | .          | installed | succeeded/installed | failed | cancelled | .               | succeeded      | .             | cancelling!     | cancelling | .           | timed_out
@@ -52,9 +52,9 @@ function expected(cell: string, before: { readonly state: AttemptState; readonly
   if (cell === "+") return { effect: "moved", state: before.state, cancelOutcome: "cancelled" };
   const kept = byOperator ? "cancelled" : null;
   if (cell === "*") return { effect: "moved", state: cancelOutcome ?? "cancelled", cancelOutcome: kept };
-  const state = cell.replace(/[!?]/, "") as AttemptState;
+  const state = cell.replace(/[!?-]/, "") as AttemptState;
   if (cell.endsWith("!")) return { effect: "moved", state, cancelOutcome: "cancelled" };
-  if (cell.endsWith("?") && !byOperator) return { effect: "moved", state, cancelOutcome: "superseded" };
+  if (/[?-]$/.test(cell) && !byOperator) return { effect: "moved", state, cancelOutcome: "superseded" };
   // What an operator has cancelled stays so, unless it has succeeded all the same.
   return { effect: "moved", state, cancelOutcome: state === "succeeded" ? null : kept };
 }

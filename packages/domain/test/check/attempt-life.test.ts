@@ -115,6 +115,41 @@ describeOnDatabases("an attempt's place, and the next attempt", (database) => {
     expect(await one.check()).toMatchObject({ how: "created", upgradeId, attempt: { number: 4 } });
   });
 
+  it("a device that is moved out of a rollout and back has all its attempts left", async () => {
+    const { db, device, later } = await setUp();
+    const one = await device();
+    const move = (channel: string) => updateDevice(db, { actor, deviceId: one.deviceId, channel });
+    for (const number of [1, 2, 3, 4]) {
+      expect((await one.offer()).attempt).toMatchObject({ number, state: "offered" });
+      await move("elsewhere");
+      expect(await one.check()).toMatchObject({ decision: "none" });
+      await move("stable");
+      expect(await one.check()).toMatchObject({ decision: "none", reason: "BACKOFF" });
+      await later();
+    }
+    for (const number of [5, 6, 7]) {
+      const { attempt } = await one.offer();
+      expect(attempt).toMatchObject({ number });
+      await one.report(attempt.id, "failed");
+      await later();
+    }
+    expect(await one.check()).toMatchObject({ reason: "ATTEMPTS_EXHAUSTED" });
+  });
+
+  it("one that had begun when it was moved has used up an attempt", async () => {
+    const { db, product, device, later } = await setUp();
+    await updateProduct(db, { actor, product, maxAttempts: 1 });
+    const one = await device();
+    const { attempt } = await one.offer();
+    await one.report(attempt.id, "downloading");
+    await updateDevice(db, { actor, deviceId: one.deviceId, channel: "elsewhere" });
+    expect(await one.check()).toMatchObject({ stopping: { id: attempt.id } });
+    await one.report(attempt.id, "cancelled");
+    await updateDevice(db, { actor, deviceId: one.deviceId, channel: "stable" });
+    await later();
+    expect(await one.check()).toMatchObject({ reason: "ATTEMPTS_EXHAUSTED" });
+  });
+
   it("the product's limits are taken up by the next check", async () => {
     const { db, product, device, silence } = await setUp();
     await updateProduct(db, { actor, product, maxAttempts: 2, backoffSeconds: 0 });

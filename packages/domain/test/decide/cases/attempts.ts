@@ -137,6 +137,37 @@ export const ATTEMPT_CASES: readonly Case[] = [
     expect: "offer 2.0.0",
   },
   {
+    title: "offers that were taken back before the device had begun use up no attempt",
+    firmware: [running("2.0.0")],
+    records: [takenBack("2.0.0", [900, 800, 700, 600])],
+    expect: "offer 2.0.0",
+  },
+  {
+    title: "but the pause doubles with each",
+    firmware: [running("2.0.0")],
+    records: [takenBack("2.0.0", [50, 19])],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "and is a minute at least",
+    product: { backoffSeconds: 0 },
+    firmware: [running("2.0.0")],
+    records: [takenBack("2.0.0", [0.5])],
+    expect: "none BACKOFF",
+  },
+  {
+    title: "failures count among them as ever",
+    product: { maxAttempts: 1 },
+    firmware: [running("2.0.0")],
+    records: [
+      {
+        firmware: "2.0.0",
+        attempts: [{ state: "failed", closedMinutesAgo: 9_000 }, ...takenBack("2.0.0", [800]).attempts],
+      },
+    ],
+    expect: "none ATTEMPTS_EXHAUSTED",
+  },
+  {
     title: "attempts that a device itself has given up count",
     firmware: [running("2.0.0")],
     records: [closed("2.0.0", [["cancelled", 9]])],
@@ -201,6 +232,11 @@ export const ATTEMPT_CASES: readonly Case[] = [
     expect: "offer 2.0.0",
   },
 ];
+
+function takenBack(firmware: string, closedMinutesAgo: readonly number[]): GivenRecord {
+  const taken = { state: "cancelled", cancelOutcome: "superseded" } as const;
+  return { firmware, attempts: closedMinutesAgo.map((minutes) => ({ ...taken, closedMinutesAgo: minutes })) };
+}
 
 function cancelledByOperator(firmware: string, state: AttemptState): GivenRecord {
   return { firmware, attempts: [{ state, cancelOutcome: "cancelled", closedMinutesAgo: 9_000 }] };
