@@ -109,22 +109,27 @@ function floors(): readonly Contender[] {
 /** Which device asks next, by its serial. */
 type NextSerial = () => string;
 
-/** Any device that has all its upgrades, in an order that no cache likes. */
-export function anyLamp(devices: number): NextSerial {
+/**
+ * Each of so many numbers once, and so on: a prime that divides no round number leads through them in an order that no
+ * cache likes. A fleet's devices ask in no order either.
+ */
+function mixed(count: number): () => number {
   let number = 0;
   return () => {
-    // A prime that divides no round number: every device has its turn before one comes again.
-    number = (number + 7_919) % devices;
-    return serialOf("lamp", number);
+    number = (number + 7_919) % count;
+    return number;
   };
 }
 
+/** Any device that has all its upgrades. */
+export function anyLamp(devices: number): NextSerial {
+  const next = mixed(devices);
+  return () => serialOf("lamp", next());
+}
+
 function anyTorch(devices: number): NextSerial {
-  let number = 0;
-  return () => {
-    number = (number + 1) % devices;
-    return serialOf("torch", number);
-  };
+  const next = mixed(devices);
+  return () => serialOf("torch", next());
 }
 
 interface Part {
@@ -132,13 +137,15 @@ interface Part {
   readonly of: number;
 }
 
-/** Each device without a record once, from the beginning of the caller's part of them. */
+/** Each device of the caller's part once, none of which has a record. */
 function newTorch(devices: number, { share, of }: Part): NextSerial {
-  let number = Math.floor((devices * share) / of);
-  const end = Math.floor((devices * (share + 1)) / of);
+  const first = Math.floor((devices * share) / of);
+  const count = Math.floor((devices * (share + 1)) / of) - first;
+  const next = mixed(count);
+  let asked = 0;
   return () => {
-    if (number === end) throw new Error("there are no more devices without a record: give more by --devices");
-    return serialOf("torch", number++);
+    if (asked++ === count) throw new Error("there are no more devices without a record: give more by --devices");
+    return serialOf("torch", first + next());
   };
 }
 

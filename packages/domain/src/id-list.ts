@@ -11,12 +11,26 @@ export function isAnyPublicId(column: AnyPgColumn, ids: readonly string[]): SQL 
   return sql`${column} = any(${`{${ids.join(",")}}`}::uuid[])`;
 }
 
-/** A list of byte strings as PostgreSQL reads it, whatever the driver would make of an array. */
-export function bytesList(list: readonly Uint8Array[]): string {
-  return `{${list.map((bytes) => `"\\\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}"`).join(",")}}`;
+/**
+ * A list that is a placeholder, hidden from the planner by the `select`: seeing how long each is, it would make a new plan
+ * for each run, which takes longer than the run.
+ */
+export function givenList(name: string, type: "bigint" | "bytea" | "integer" | "text" | "uuid"): SQL {
+  return sql`(select ${sql.placeholder(name)}::${sql.raw(type)}[])`;
 }
 
-/** The same of texts. */
-export function textList(list: readonly string[]): string {
-  return `{${list.map((text) => `"${text.replaceAll(/["\\]/g, "\\$&")}"`).join(",")}}`;
+/** Values for a {@link givenList}, as PostgreSQL reads them, whatever the driver would make of an array. */
+export function textList(values: readonly (string | number | bigint | null)[]): string {
+  return `{${values.map(textOf).join(",")}}`;
+}
+
+function textOf(value: string | number | bigint | null): string {
+  return typeof value === "string" ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : String(value);
+}
+
+/** The same of byte strings. */
+export function bytesList(values: readonly Uint8Array[]): string {
+  return textList(
+    values.map((bytes) => `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`),
+  );
 }

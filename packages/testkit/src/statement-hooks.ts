@@ -12,7 +12,7 @@ export interface StatementHooks {
 
 /** Takes the row locks away: `for update`, whatever it is of. */
 export const withoutRowLocks: StatementHooks = {
-  rewrite: (text) => text.replace(/ for update( of "\w+"(, "\w+")*)?$/, ""),
+  rewrite: (text) => text.replace(/\s+for update( of "?\w+"?(, "\w+")*)?( skip locked)?(?=\s*(\)|$))/, ""),
 };
 
 /** The client with its statements changed on their way, also within transactions. */

@@ -1,8 +1,8 @@
-import { type SQL, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { type DeviceCredentials, holdsToken, isServedByGateway } from "../devices/credentials.ts";
 import { requireSerial } from "../devices/device-fields.ts";
-import { bytesList, textList } from "../id-list.ts";
+import { bytesList, givenList, textList } from "../id-list.ts";
 import { type DeviceState, type PlacedState, stateStatement } from "./device-state.ts";
 import { Gathering } from "./gathering.ts";
 
@@ -38,7 +38,7 @@ export class DeviceStates {
 
 type GatewayCredentials = { readonly [K in "tokenHash" | "serial"]-?: NonNullable<DeviceCredentials[K]> };
 
-const hashes = given("hashes", "bytea");
+const hashes = givenList("hashes", "bytea");
 const hash = sql`given.hash`;
 const serial = sql`given.serial`;
 const place = sql`given.place`;
@@ -51,18 +51,10 @@ const byToken = stateStatement({
 const byGateway = stateStatement({
   place,
   from: sql`
-    unnest(${hashes}, ${given("serials", "text")}) with ordinality given(hash, serial, place)
+    unnest(${hashes}, ${givenList("serials", "text")}) with ordinality given(hash, serial, place)
     join devices on ${isServedByGateway({ tokenHash: hash, serial })}
   `,
 });
-
-/**
- * A list that was given, hidden from the planner by the `select`: seeing how long it is, it would make a new plan for each
- * run, which takes longer than the run.
- */
-function given(name: string, type: "bytea" | "text"): SQL {
-  return sql`(select ${sql.placeholder(name)}::${sql.raw(type)}[])`;
-}
 
 /** The rows come in any order, and without those whose credentials nobody has. */
 function inOrder(given: readonly unknown[], rows: readonly PlacedState[]): (DeviceState | undefined)[] {

@@ -1,5 +1,8 @@
-/** Keys of one load. Their answers come together, so that a longer load would make each wait for more of the others. */
-const MAX_KEYS = 100;
+/**
+ * Keys of one load. Their answers come together: with more, each would wait for more of the others, and a crowd would
+ * keep one of the database's processes busy and no other.
+ */
+const MAX_KEYS = 32;
 
 /**
  * Loads together what is asked for one by one within one turn of the event loop: under load, what came in over many

@@ -31,6 +31,11 @@ export class LastSeen {
     this.#timer ??= setTimeout(() => void this.flush(), this.#flushMs).unref();
   }
 
+  /** Forgets a device whose row was written with the time by somebody else. */
+  written(deviceId: bigint): void {
+    this.#seen.delete(deviceId);
+  }
+
   /** Writes what was noted so far. A fault is logged, and what it concerns is tried again with the next flush. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);

@@ -13,6 +13,25 @@ export interface OpenedAttempt {
   readonly upgradeId: string;
 }
 
+/** What the next attempt on a candidate's record is going to be. */
+export interface NewAttempt {
+  readonly state: LiveAttemptState;
+  readonly number: number;
+  /** Of the record, which may be new as well. */
+  readonly publicId: string;
+}
+
+export function newAttempt(
+  { record, rollout }: Candidate,
+  { autoConfirms }: { /** Whether it consents to everything. */ readonly autoConfirms: boolean },
+): NewAttempt {
+  return {
+    state: rollout.requiresConfirmation && !autoConfirms ? "awaiting_confirmation" : "offered",
+    number: (record?.attempts.at(-1)?.n ?? 0) + 1,
+    publicId: record?.publicId ?? newPublicId(),
+  };
+}
+
 /**
  * Opens the next attempt on the candidate's record, and makes the record where there is none, as one statement.
  * `undefined` when somebody else inserted first, or has changed the rollout since it was decided on: the transaction must
@@ -34,9 +53,7 @@ export async function openAttempt(
 ): Promise<OpenedAttempt | undefined> {
   const { deviceId, candidate, fromVersion, autoConfirms } = input;
   const { record, firmware, rollout } = candidate;
-  const state: LiveAttemptState = rollout.requiresConfirmation && !autoConfirms ? "awaiting_confirmation" : "offered";
-  const number = (record?.attempts.at(-1)?.n ?? 0) + 1;
-  const publicId = record?.publicId ?? newPublicId();
+  const { state, number, publicId } = newAttempt(candidate, { autoConfirms });
   const [opened] = await (record === undefined ? openFirst : openNext)(tx, {
     ...{ deviceId, fromVersion, number, state, publicId },
     ...{ firmwareId: firmware.id, rolloutId: rollout.id, rolloutRevision: rollout.revision, upgradeId: record?.id },

@@ -4,13 +4,14 @@ import { decideUpdate } from "../decide/decide-update.ts";
 import { type DeviceCredentials, deviceTokenInvalid, registerByGateway } from "../devices/credentials.ts";
 import { ServiceBusyError } from "../errors.ts";
 import { type ReportInput, type ReportResult, recordReport } from "../reports/record-report.ts";
-import { type CheckAnswer, noneAnswer } from "./answer.ts";
+import { type CheckAnswer, noneAnswer, updateAnswer } from "./answer.ts";
 import { CatalogCache } from "./catalog-cache.ts";
 import { DeviceFirmwareLock, type DeviceFirmwareLockSettings } from "./device-firmware-lock.ts";
 import { type DeviceState, loadDeviceState } from "./device-state.ts";
 import { DeviceStates } from "./device-states.ts";
 import type { CheckObserver } from "./events.ts";
 import { LastSeen } from "./last-seen.ts";
+import { type Decided, Openings } from "./open-at-once.ts";
 import { applyReported, type ReportedFacts } from "./reported.ts";
 import { liveAnswer, settleCheck } from "./settle.ts";
 
@@ -58,6 +59,13 @@ export interface CheckInput extends DeviceCredentials {
 /** A check reads again when its attempt was changed while it wrote; a device does not report faster than that. */
 const MAX_READS = 3;
 
+/** What a check may write under the lock. */
+interface Settling {
+  readonly firmwareId: bigint;
+  /** Answers with the attempt that it opens; `undefined`: the decision does not hold any more. */
+  readonly openAtOnce?: (() => Promise<CheckAnswer | undefined>) | undefined;
+}
+
 /** Makes the checks of one process. */
 export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const { db, locks, logger, settings = {}, observer: observe = () => {} } = options;
@@ -66,6 +74,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const lock = new DeviceFirmwareLock<CheckAnswer>({ locks, logger, observe, settings: lockSettings });
   const lastSeen = new LastSeen({ db, logger, flushMs: lastSeenFlushMs });
   const states = new DeviceStates(db);
+  const openings = new Openings(db);
 
   return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close: () => lastSeen.flush() };
 
@@ -90,8 +99,13 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
 
       const decision = decideUpdate({ ...state, catalog });
       if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "found" });
-      if (decision.outcome === "offer") return settledOrFound(state, decision.candidates[0].firmware.id);
-      if (decision.ends !== undefined) return settledOrFound(state, decision.ends.live.record.firmwareId);
+      if (decision.outcome === "offer") {
+        const [candidate] = decision.candidates;
+        const openAtOnce = decision.ends === undefined ? () => opened({ state, candidate }) : undefined;
+        return settledOrFound(state, { firmwareId: candidate.firmware.id, openAtOnce });
+      }
+      if (decision.ends !== undefined)
+        return settledOrFound(state, { firmwareId: decision.ends.live.record.firmwareId });
       return noneAnswer(state, decision);
     }
     throw new ServiceBusyError("This device's upgrade is being changed by others. Ask again.", {
@@ -100,9 +114,9 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   }
 
   /** Whoever held the lock all the time has most likely made what this check asks for: then that is the answer. */
-  async function settledOrFound({ device }: DeviceState, firmwareId: bigint): Promise<CheckAnswer> {
+  async function settledOrFound({ device }: DeviceState, work: Settling): Promise<CheckAnswer> {
     try {
-      return await settled(device.id, firmwareId);
+      return await settled(device.id, work);
     } catch (error) {
       if (!(error instanceof ServiceBusyError)) throw error;
       const state = await loadDeviceState(db, device.id);
@@ -115,16 +129,23 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
     }
   }
 
-  async function settled(deviceId: bigint, firmwareId: bigint): Promise<CheckAnswer> {
+  async function settled(deviceId: bigint, { firmwareId, openAtOnce }: Settling): Promise<CheckAnswer> {
     let own = false;
-    const answer = await lock.withDeviceFirmwareLock(deviceId, firmwareId, () => {
+    const answer = await lock.withDeviceFirmwareLock(deviceId, firmwareId, async () => {
       own = true;
-      return settleCheck({ db, catalogs, observe }, deviceId);
+      return (await openAtOnce?.()) ?? settleCheck({ db, catalogs, observe }, deviceId);
     });
     if (answer.decision === "none" || answer.how !== "created") return answer;
     if (!own) return { ...answer, how: "joined" };
     observe({ kind: "created" });
     return answer;
+  }
+
+  async function opened({ state, candidate }: Decided): Promise<CheckAnswer | undefined> {
+    const attempt = await openings.open({ state, candidate });
+    if (attempt === undefined) return undefined;
+    lastSeen.written(state.device.id);
+    return updateAnswer(state, { how: "created", ...attempt, firmware: candidate.firmware });
   }
 
   async function loadDevice(credentials: DeviceCredentials): Promise<DeviceState> {

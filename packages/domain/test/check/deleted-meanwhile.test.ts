@@ -2,7 +2,7 @@ import { createGatewayToken, type DeviceCredentials, deleteDevice, hashToken } f
 import { hasPostgres } from "@ota/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFleet, startChecks } from "../support/fleet.ts";
-import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+import { decidedAgain, openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
 
 const actor = { kind: "system" } as const;
 
@@ -21,7 +21,9 @@ describe.skipIf(!hasPostgres)("a check whose device is deleted before it is lock
       deleted = true;
       await deleteDevice(database.db, { actor, deviceId });
     };
-    await expect(startChecks(database.hooked({ before })).checkForUpdate(credentials)).rejects.toMatchObject({
+    await expect(
+      startChecks(database.hooked({ before, rewrite: decidedAgain })).checkForUpdate(credentials),
+    ).rejects.toMatchObject({
       code: "SERVICE_BUSY",
     });
     expect(deleted).toBe(true);

@@ -40,15 +40,15 @@ describe("Gathering", () => {
     await expect(slow).resolves.toBe("slow");
   });
 
-  it("divides a crowd into loads of a hundred", async () => {
+  it("divides a crowd into loads of 32", async () => {
     const sizes: number[] = [];
     const gathering = new Gathering<number, number>(async (keys) => {
       sizes.push(keys.length);
       return keys;
     });
-    const keys = Array.from({ length: 250 }, (_, key) => key);
+    const keys = Array.from({ length: 70 }, (_, key) => key);
     expect(await Promise.all(keys.map((key) => gathering.get(String(key), key)))).toEqual(keys);
-    expect(sizes).toEqual([100, 100, 50]);
+    expect(sizes).toEqual([32, 32, 6]);
   });
 
   it("gives an error to those of that load alone", async () => {

@@ -3,7 +3,12 @@ import { LockFactory, type LockStore, MemoryState, MemoryStore } from "@ota/lock
 import { hasPostgres, withoutRowLocks } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
-import { DROP_UNIQUE, openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+import {
+  DROP_UNIQUE,
+  decidedAgain,
+  openPostgresClient,
+  type PostgresTestDatabase,
+} from "../support/postgres-client.ts";
 
 const PROCESSES = 8;
 const CHECKS_EACH = 25;
@@ -46,6 +51,7 @@ function telling(state: MemoryState, gate: Gate): LockStore {
 }
 
 const INSERT = /insert into upgrades /;
+const AT_ONCE = / skip locked/;
 const ROW_LOCK = / for update$/;
 
 /** Long enough for every process's turn on a slow machine: here contention itself is not the point. */
@@ -131,20 +137,51 @@ describe.skipIf(!hasPostgres)("one record per device and firmware", () => {
     await database.query(DROP_UNIQUE);
     const gate = new Gate();
     const db = database.hooked({
+      rewrite: decidedAgain,
       before: async (text) => {
         if (ROW_LOCK.test(text)) gate.arrive();
-        if (INSERT.test(text)) await gate.opened;
+        if (INSERT.test(text) && !AT_ONCE.test(text)) await gate.opened;
       },
     });
     expect(await race(db, () => alwaysGranting)).toMatchObject({ ...ONE, conflictsLost: 0 });
   });
 
+  /** All processes come to the statement that opens at once, and only then is the first one sent. */
+  function togetherAtOnce(rewrite: (text: string) => string): Database {
+    const gate = new Gate();
+    return database.hooked({
+      rewrite,
+      before: async (text) => {
+        if (!AT_ONCE.test(text)) return;
+        gate.arrive();
+        await gate.opened;
+      },
+    });
+  }
+
+  it("so is the row lock of those that open at once", async () => {
+    await database.query(DROP_UNIQUE);
+    const db = togetherAtOnce((text) => text);
+    expect(await race(db, () => alwaysGranting)).toMatchObject({ ...ONE, conflictsLost: 0 });
+  });
+
+  it("and the constraints alone, with nothing else between those that open at once", async () => {
+    expect(await race(togetherAtOnce(unguarded), () => alwaysGranting)).toMatchObject(ONE);
+    expect(await rows("attempt_events")).toBe(1);
+  });
+
+  it("with both taken away these make several: the two tests above can fail", async () => {
+    await database.query(DROP_UNIQUE);
+    const outcome = await race(togetherAtOnce(unguarded), () => alwaysGranting);
+    expect(outcome.upgradeRows).toBeGreaterThan(1);
+  });
+
   /** Nobody is kept from inserting by anything but the constraints. */
   function unlocked(gate: Gate): Database {
     return database.hooked({
-      ...withoutRowLocks,
+      rewrite: (text) => decidedAgain(withoutRowLocks.rewrite?.(text) ?? text),
       before: async (text) => {
-        if (!INSERT.test(text)) return;
+        if (!INSERT.test(text) || AT_ONCE.test(text)) return;
         gate.arrive();
         await gate.opened;
       },
@@ -163,3 +200,11 @@ describe.skipIf(!hasPostgres)("one record per device and firmware", () => {
     expect(outcome).toMatchObject({ created: PROCESSES, upgradeRows: PROCESSES, attemptRows: PROCESSES });
   });
 });
+
+/** The statement that opens at once without a lock on the device's row, and without the write to it. */
+function unguarded(text: string): string {
+  return (withoutRowLocks.rewrite?.(text) ?? text).replace(
+    /update devices set last_seen_at .*?returning unchanged\.\*/s,
+    "select * from unchanged",
+  );
+}

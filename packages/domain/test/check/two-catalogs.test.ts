@@ -3,7 +3,10 @@ import { LockFactory, MemoryState, MemoryStore } from "@ota/lock-core";
 import { hasPostgres, withoutRowLocks } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createFleet, overMemory, quietLogger, startChecks } from "../support/fleet.ts";
-import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+import { decidedAgain, openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+
+/** The insert under the lock of the device's row. */
+const INSERT = /^\s*with upgrade as \(\s*insert into upgrades /;
 
 /** Two firmwares that one device may have, and two checks of which one does not know of the second yet. */
 describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
@@ -12,6 +15,8 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     database = await openPostgresClient();
   });
   afterEach(() => database.close());
+
+  const unlocked = (text: string) => decidedAgain(withoutRowLocks.rewrite?.(text) ?? text);
 
   const live = () =>
     database.query(`
@@ -49,7 +54,11 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     expect(await records()).toEqual([{ version: "2.0.0" }]);
   });
 
-  it("a rollout that is paused while a decision waits to be written is offered to nobody", async () => {
+  it.each([
+    ["at once", (text: string) => text, /insert into upgrades /],
+    ["under the lock of the device's row", decidedAgain, INSERT],
+  ])("a rollout that is paused while a decision waits to be written %s is offered to nobody", async (...how) => {
+    const [, rewrite, insert] = how;
     const fleet = await createFleet(database.db);
     await fleet.release("1.0.0", { startRollout: false });
     const rollout = await fleet.rollout("1.0.0");
@@ -57,8 +66,9 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     const reached = Promise.withResolvers<void>();
     const free = Promise.withResolvers<void>();
     const slow = database.hooked({
+      rewrite,
       before: async (text) => {
-        if (!text.includes("insert into upgrades ")) return;
+        if (!insert.test(text)) return;
         reached.resolve();
         await free.promise;
       },
@@ -78,15 +88,15 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     const reached = Promise.withResolvers<void>();
     const free = Promise.withResolvers<void>();
     const slow = database.hooked({
-      ...withoutRowLocks,
+      rewrite: unlocked,
       before: async (text) => {
-        if (!text.includes("insert into upgrades ")) return;
+        if (!INSERT.test(text)) return;
         reached.resolve();
         await free.promise;
       },
     });
     const early = startChecks(slow);
-    const late = startChecks(database.hooked(withoutRowLocks));
+    const late = startChecks(database.hooked({ rewrite: unlocked }));
 
     const earlyAnswer = early.checkForUpdate({ tokenHash });
     await reached.promise;
@@ -111,8 +121,9 @@ describe.skipIf(!hasPostgres)("two checks that see different catalogs", () => {
     const locks = () => new LockFactory(new MemoryStore({ state }), { logger: quietLogger });
     const early = startChecks(
       database.hooked({
+        rewrite: decidedAgain,
         before: async (text) => {
-          if (!text.includes("insert into upgrades ")) return;
+          if (!INSERT.test(text)) return;
           reached.resolve();
           await waiting.promise;
         },

@@ -40,3 +40,8 @@ export const DROP_UNIQUE = `
   alter table upgrade_attempts drop constraint upgrade_attempts_upgrade_id_n_unique;
   drop index upgrade_attempts_live_device_id_unique;
 `;
+
+/** Lets no decision hold until it is written: every attempt is opened under the lock of the device's row, decided again. */
+export function decidedAgain(text: string): string {
+  return text.replace("devices.xmin::text = given.row_writer", "false");
+}

@@ -1,0 +1,139 @@
+import { sql } from "drizzle-orm";
+import { deadlineOf } from "../attempts/deadline.ts";
+import type { Database } from "../database.ts";
+import type { Candidate } from "../decide/candidates.ts";
+import { fixedStatement } from "../fixed-statement.ts";
+import { givenList, textList } from "../id-list.ts";
+import { attemptsText, type DeviceState } from "./device-state.ts";
+import { Gathering } from "./gathering.ts";
+import { type NewAttempt, newAttempt, type OpenedAttempt } from "./open-attempt.ts";
+
+/** What was decided, and on what. */
+export interface Decided {
+  readonly state: DeviceState;
+  readonly candidate: Candidate;
+}
+
+/**
+ * Opens attempts on decisions that still hold, those of the devices that ask together by one statement and without a
+ * transaction around it. It compares what the decision was made on, under the lock of the device's row and without waiting
+ * for it.
+ */
+export class Openings {
+  readonly #gathering: Gathering<Opening, OpenedAttempt | undefined>;
+
+  constructor(db: Database) {
+    this.#gathering = new Gathering((given) => openTogether(db, given));
+  }
+
+  /**
+   * `undefined`: nothing was written, since something has changed, somebody else works on the device, or the rollout counts
+   * its places. Then it has to be decided again, under the row's lock.
+   */
+  async open({ state, candidate }: Decided): Promise<OpenedAttempt | undefined> {
+    if (candidate.rollout.counted) return undefined;
+    const attempt = newAttempt(candidate, state.device);
+    return this.#gathering.get(`${state.device.id} ${candidate.firmware.id}`, { state, candidate, attempt });
+  }
+}
+
+type Opening = Decided & { readonly attempt: NewAttempt };
+
+async function openTogether(db: Database, given: readonly Opening[]): Promise<readonly (OpenedAttempt | undefined)[]> {
+  const list = (of: (opening: Opening) => string | number | bigint | null) =>
+    textList(given.map((opening) => of(opening)));
+  try {
+    const opened = await openUnchanged(db, {
+      deviceIds: list(({ state }) => state.device.id),
+      rowWriters: list(({ state }) => state.seen.rowWriter),
+      histories: list(({ state }) => state.seen.attempts),
+      revisions: list(({ state }) => state.product.catalogRevision),
+      fromVersions: list(({ state: { device } }) => device.reportedVersion ?? device.confirmedVersion),
+      firmwareIds: list(({ candidate }) => candidate.firmware.id),
+      rolloutIds: list(({ candidate }) => candidate.rollout.id),
+      upgradeIds: list(({ candidate }) => candidate.record?.id ?? null),
+      publicIds: list(({ attempt }) => attempt.publicId),
+      numbers: list(({ attempt }) => attempt.number),
+      states: list(({ attempt }) => attempt.state),
+    });
+    const ids = new Map(opened.map(({ publicId, id }) => [publicId, id]));
+    return given.map(({ attempt: { publicId, number, state } }) => {
+      const id = ids.get(publicId);
+      return id === undefined ? undefined : { attempt: { id, number, state }, upgradeId: publicId };
+    });
+  } catch (error) {
+    // Somebody who holds no lock was faster with one of them, and nothing was written for any.
+    if (violatesConstraint(error)) return given.map(() => undefined);
+    throw error;
+  }
+}
+
+/**
+ * - `locked`: whose row and catalog are those that were decided on. Rows that somebody else has locked are left out; what
+ *   was written to a row since this statement began shows in its writer, which is compared again once it is locked.
+ * - `unchanged`: and whose history is. What somebody without the row's lock has opened since then does not show in it: that
+ *   is up to the constraints.
+ * - `device`: writes the row, so that the next one to come sees another writer.
+ * - `event`: of a record without an attempt, because somebody else had one open, it is the event of no attempt, which the
+ *   table refuses: so no record is left behind without one.
+ */
+const openUnchanged = fixedStatement(
+  sql`
+    with given as (
+      select * from unnest(
+        ${givenList("deviceIds", "bigint")}, ${givenList("rowWriters", "text")}, ${givenList("histories", "text")},
+        ${givenList("revisions", "bigint")}, ${givenList("fromVersions", "text")}, ${givenList("firmwareIds", "bigint")},
+        ${givenList("rolloutIds", "bigint")}, ${givenList("upgradeIds", "bigint")}, ${givenList("publicIds", "uuid")},
+        ${givenList("numbers", "integer")}, ${givenList("states", "text")}
+      ) as given(
+        device_id, row_writer, history, revision, from_version, firmware_id, rollout_id, upgrade_id, public_id, n, state
+      )
+    ), locked as (
+      select devices.id, given.* from given
+      join devices on devices.id = given.device_id
+      join products on products.id = devices.product_id and products.catalog_revision = given.revision
+      where devices.xmin::text = given.row_writer
+      order by devices.id
+      for update of devices skip locked
+    ), unchanged as (
+      select * from locked as devices where ${attemptsText} is not distinct from history
+    ), device as (
+      update devices set last_seen_at = greatest(devices.last_seen_at, now()) from unchanged
+      where devices.id = unchanged.id
+      returning unchanged.*
+    ), upgrade as (
+      insert into upgrades (public_id, device_id, firmware_id, rollout_id, from_version)
+      select public_id, device_id, firmware_id, rollout_id, from_version from device where upgrade_id is null
+      on conflict do nothing
+      returning id, device_id
+    ), record as (
+      select id, device_id from upgrade
+      union all
+      select upgrade_id, device_id from device where upgrade_id is not null
+    ), deadline as materialized (
+      select rollout_id, state, ${deadlineOf({ rolloutId: sql`each.rollout_id`, state: sql`each.state` })} as at
+      from (select distinct rollout_id, state from given) each
+    ), attempt as (
+      insert into upgrade_attempts
+        (upgrade_id, device_id, firmware_id, rollout_id, n, state, opened_at, deadline_at, last_seq)
+      select record.id, device_id, firmware_id, rollout_id, n, state, clock_timestamp(), deadline.at, 1
+      from record join device using (device_id) join deadline using (rollout_id, state)
+      on conflict do nothing
+      returning id, device_id
+    ), event as (
+      insert into attempt_events (attempt_id, seq, to_state)
+      select attempt.id, 1, state from record join device using (device_id) left join attempt using (device_id)
+    )
+    select device.public_id, attempt.id from attempt join device using (device_id)
+  `,
+  ([publicId, id]) => ({ publicId: String(publicId), id: Number(id) }),
+);
+
+/** SQLSTATE class 23, whatever driver raised it and however deep it is wrapped. */
+function violatesConstraint(error: unknown): boolean {
+  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth += 1) {
+    const { code } = each as { readonly code?: unknown };
+    if (typeof code === "string" && /^23[0-9A-Z]{3}$/.test(code)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,159 @@
+import { cancelUpgrade, type UpdateAnswer, updateDevice, withdrawFirmware } from "@ota/domain";
+import { hasPostgres, until } from "@ota/testkit";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createFleet, startChecks } from "../support/fleet.ts";
+import { openPostgresClient, type PostgresTestDatabase } from "../support/postgres-client.ts";
+
+const actor = { kind: "system" } as const;
+const AT_ONCE = / skip locked/;
+
+describe.skipIf(!hasPostgres)("an attempt that is opened at once", () => {
+  let database: PostgresTestDatabase;
+  beforeEach(async () => {
+    database = await openPostgresClient();
+  });
+  afterEach(() => database.close());
+
+  /** Checks, before whose first opening something else happens; and what they send. */
+  function checksAfter(meanwhile: () => Promise<unknown>) {
+    const sent: string[] = [];
+    const before = async (text: string) => {
+      sent.push(text.trim());
+      if (AT_ONCE.test(text) && sent.filter((one) => AT_ONCE.test(one)).length === 1) await meanwhile();
+    };
+    const checks = startChecks(database.hooked({ before }));
+    return { checks, rowLocks: () => sent.filter((text) => text.endsWith("for update")).length };
+  }
+
+  const attempts = () =>
+    database.query(`
+      select f.version, a.n, a.state from upgrades u
+      join firmware f on f.id = u.firmware_id left join upgrade_attempts a on a.upgrade_id = u.id
+      order by f.version, a.n
+    `);
+
+  it("is opened without a lock of its own on the device's row", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const { tokenHash, id } = await fleet.device();
+    const { checks, rowLocks } = checksAfter(async () => {});
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ how: "created", attempt: { number: 1 } });
+    expect(rowLocks()).toBe(0);
+    expect(
+      await database.query(`select last_seen_at is not null as seen from devices where public_id = '${id}'`),
+    ).toEqual([{ seen: true }]);
+  });
+
+  it("is not, when the device was blocked since it was decided", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const { tokenHash, id: deviceId } = await fleet.device();
+    const { checks, rowLocks } = checksAfter(() => updateDevice(database.db, { actor, deviceId, blocked: true }));
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ reason: "DEVICE_BLOCKED" });
+    expect(rowLocks()).toBe(1);
+    expect(await attempts()).toEqual([]);
+  });
+
+  it("is not, when the firmware was withdrawn since then", async () => {
+    const fleet = await createFleet(database.db);
+    const { id: firmwareId } = await fleet.release("1.0.0");
+    const { tokenHash } = await fleet.device();
+    const { checks } = checksAfter(() => withdrawFirmware(database.db, { actor, firmwareId }));
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ reason: "NO_FIRMWARE" });
+    expect(await attempts()).toEqual([]);
+  });
+
+  it("is not, when the device's history is another since then: the next attempt has the next number", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const { tokenHash } = await fleet.device();
+    const other = startChecks(database.db);
+    const { checks } = checksAfter(async () => {
+      await other.checkForUpdate({ tokenHash });
+      // Closed, and forgiven: nothing but the history says that there was one.
+      await database.query("update upgrade_attempts set state = 'failed', closed_at = now()");
+      await database.query("update upgrades set attempts_forgiven = 1");
+    });
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ how: "created", attempt: { number: 2 } });
+    expect(await attempts()).toMatchObject([
+      { n: 1, state: "failed" },
+      { n: 2, state: "offered" },
+    ]);
+  });
+
+  it("is not, when an operator has cancelled the upgrade since then, whose next attempt it would have been", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const { tokenHash } = await fleet.device();
+    const { upgradeId } = (await startChecks(database.db).checkForUpdate({ tokenHash })) as UpdateAnswer;
+    await database.query("update upgrade_attempts set state = 'failed', closed_at = now() - interval '10 days'");
+    const { checks } = checksAfter(() => cancelUpgrade(database.db, { actor, upgradeId }));
+    expect(await checks.checkForUpdate({ tokenHash })).toMatchObject({ reason: "UPGRADE_CANCELLED" });
+    expect(await attempts()).toMatchObject([{ n: 1 }]);
+  });
+
+  it("does not wait for somebody who works on another device of the same turn", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const [locked, free] = [await fleet.device(), await fleet.device()];
+    const held = Promise.withResolvers<void>();
+    const taken = Promise.withResolvers<void>();
+    const holder = database.db.transaction(async (tx) => {
+      await tx.execute(`select from devices where public_id = '${locked.id}' for update`);
+      taken.resolve();
+      await held.promise;
+    });
+    await taken.promise;
+    const { checks, rowLocks } = checksAfter(async () => {});
+    const waiting = checks.checkForUpdate({ tokenHash: locked.tokenHash });
+    expect(await checks.checkForUpdate({ tokenHash: free.tokenHash })).toMatchObject({ how: "created" });
+    await until("the other one waits for the lock", async () => rowLocks() === 1);
+    held.resolve();
+    await holder;
+    expect(await waiting).toMatchObject({ how: "created" });
+  });
+
+  it("leaves no record without one where somebody without any lock has another open, and the others get theirs", async () => {
+    const fleet = await createFleet(database.db);
+    await fleet.release("1.0.0");
+    const [hurried, other] = [await fleet.device(), await fleet.device()];
+    const first = startChecks(database.db);
+    for (const { tokenHash } of [hurried, other])
+      await first.checkForUpdate({ tokenHash, reported: { version: "0.1.0" } });
+    await database.query("update upgrade_attempts set state = 'failed', closed_at = now()");
+    await fleet.release("2.0.0");
+
+    const open = Promise.withResolvers<void>();
+    const inserted = Promise.withResolvers<void>();
+    const intruder = database.db.transaction(async (tx) => {
+      // Nothing but the index on open attempts stands between this and the check.
+      await tx.execute(`
+        insert into upgrade_attempts (upgrade_id, device_id, firmware_id, rollout_id, n, state)
+        select u.id, u.device_id, u.firmware_id, u.rollout_id, 2, 'offered'
+        from upgrades u join devices d on d.id = u.device_id where d.public_id = '${hurried.id}'
+      `);
+      inserted.resolve();
+      await open.promise;
+    });
+    const { checks } = checksAfter(async () => {
+      await inserted.promise;
+      setTimeout(open.resolve, 200);
+    });
+    const answers = await Promise.all(
+      [hurried, other].map(({ tokenHash }) => checks.checkForUpdate({ tokenHash, reported: { version: "0.1.0" } })),
+    );
+    await intruder;
+    expect(answers).toMatchObject([{ firmware: { version: "2.0.0" } }, { firmware: { version: "2.0.0" } }]);
+    expect(await attempts()).toEqual([
+      ...[
+        { version: "1.0.0", n: 1, state: "failed" },
+        { version: "1.0.0", n: 1, state: "failed" },
+      ],
+      { version: "1.0.0", n: 2, state: "superseded" },
+      ...[
+        { version: "2.0.0", n: 1, state: "offered" },
+        { version: "2.0.0", n: 1, state: "offered" },
+      ],
+    ]);
+  });
+});
