@@ -1,6 +1,9 @@
-import { serialOf, tokenOf, versionOf } from "./fleet.ts";
+import { type FleetSize, serialOf, tokenOf, versionOf } from "./fleet.ts";
 import { type Ask, requestText } from "./load.ts";
 import { type Backends, type ServerProcess, startFloor, startService } from "./server-process.ts";
+
+/** How many devices of each product there are to ask. */
+export type Devices = Pick<FleetSize, "lamps" | "torches">;
 
 /** One server under one load. */
 export interface Contender {
@@ -8,8 +11,8 @@ export interface Contender {
   /** Whose figures its own are compared with; none: it is a floor itself. */
   readonly floor?: string;
   readonly start: (backends: Backends) => Promise<ServerProcess>;
-  /** Makes the questions of a whole run, over a fleet of so many devices of each product. */
-  readonly ask: (devices: number) => Ask;
+  /** Makes the questions of a whole run. */
+  readonly ask: (fleet: Devices) => Ask;
 }
 
 /** Floors that others are compared with. */
@@ -48,19 +51,19 @@ export function contenders(services: ReadonlyMap<string, string>): readonly Cont
         name: `${label}: ${OURS.steady}`,
         floor: FLOOR.check,
         start,
-        ask: (devices) => checks("none", anyLamp(devices)),
+        ask: ({ lamps }) => checks("none", anyLamp(lamps)),
       },
       {
         name: `${label}: ${OURS.create}`,
         floor: FLOOR.create,
         start,
-        ask: (devices) => checks("update", newTorch(devices, part)),
+        ask: ({ torches }) => checks("update", newTorch(torches, part)),
       },
       {
         name: `${label}: ${OURS.hot}`,
         floor: FLOOR.hot,
         start,
-        ask: (devices) => checks("update", hotTorch(devices, part)),
+        ask: ({ torches }) => checks("update", hotTorch(torches, part)),
       },
     );
   }
@@ -79,29 +82,29 @@ function floors(): readonly Contender[] {
   const start = (file: string) => (backends: Backends) => startFloor(file, backends);
   const whole = { share: 0, of: 1 };
   // Which checks make a record, and know it: their tables are emptied before each round.
-  const creations = (devices: number) => floorChecks('"created":true', anyTorch(devices));
+  const creations = ({ torches }: Devices) => floorChecks('"created":true', anyTorch(torches));
   return [
     { name: FLOOR.node, start: start("node-hello.ts"), ask: hello },
     { name: FLOOR.express, start: start("express-hello.ts"), ask: hello },
     {
       name: FLOOR.select,
       start: start("express-select.ts"),
-      ask: (devices) => {
-        const serial = anyLamp(devices);
+      ask: ({ lamps }) => {
+        const serial = anyLamp(lamps);
         return { next: () => requestText("GET", `/devices/${serial()}`), expect: '"reported_version"' };
       },
     },
     {
       name: FLOOR.check,
       start: start("express-post-select.ts"),
-      ask: (devices) => floorChecks('"decision":"none"', anyLamp(devices)),
+      ask: ({ lamps }) => floorChecks('"decision":"none"', anyLamp(lamps)),
     },
     { name: FLOOR.create, start: start("create-lock.ts"), ask: creations },
     { name: FLOOR.constraint, start: start("create-on-conflict.ts"), ask: creations },
     {
       name: FLOOR.hot,
       start: start("create-on-conflict.ts"),
-      ask: (devices) => floorChecks('"decision":"update"', hotTorch(devices, whole)),
+      ask: ({ torches }) => floorChecks('"decision":"update"', hotTorch(torches, whole)),
     },
   ];
 }
@@ -110,7 +113,7 @@ function floors(): readonly Contender[] {
 type NextSerial = () => string;
 
 /**
- * Each of so many numbers once, and so on: a prime that divides no round number leads through them in an order that no
+ * Each of so many numbers once, and so on: a prime that divides none of those asked for leads through them in an order that no
  * cache likes. A fleet's devices ask in no order either.
  */
 function mixed(count: number): () => number {
@@ -122,13 +125,14 @@ function mixed(count: number): () => number {
 }
 
 /** Any device that has all its upgrades. */
-export function anyLamp(devices: number): NextSerial {
-  const next = mixed(devices);
+export function anyLamp(lamps: number): NextSerial {
+  const next = mixed(lamps);
   return () => serialOf("lamp", next());
 }
 
-function anyTorch(devices: number): NextSerial {
-  const next = mixed(devices);
+/** Any device that has made no upgrade. */
+function anyTorch(torches: number): NextSerial {
+  const next = mixed(torches);
   return () => serialOf("torch", next());
 }
 
@@ -137,10 +141,13 @@ interface Part {
   readonly of: number;
 }
 
+/** Devices at the end of each part, for {@link hotTorch} alone. */
+const HOT = 1_000;
+
 /** Each device of the caller's part once, none of which has a record. */
-function newTorch(devices: number, { share, of }: Part): NextSerial {
-  const first = Math.floor((devices * share) / of);
-  const count = Math.floor((devices * (share + 1)) / of) - first;
+function newTorch(torches: number, { share, of }: Part): NextSerial {
+  const first = Math.floor((torches * share) / of);
+  const count = Math.floor((torches * (share + 1)) / of) - HOT - first;
   const next = mixed(count);
   let asked = 0;
   return () => {
@@ -150,8 +157,8 @@ function newTorch(devices: number, { share, of }: Part): NextSerial {
 }
 
 /** One device many times, then the next one, from the end of the caller's part. */
-function hotTorch(devices: number, { share, of }: Part): NextSerial {
-  const last = Math.floor((devices * (share + 1)) / of) - 1;
+function hotTorch(torches: number, { share, of }: Part): NextSerial {
+  const last = Math.floor((torches * (share + 1)) / of) - 1;
   let asked = 0;
   return () => serialOf("torch", last - Math.floor(asked++ / ASKS_PER_HOT_DEVICE));
 }

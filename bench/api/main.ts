@@ -13,6 +13,9 @@ import type { Backends } from "./server-process.ts";
 /** What a PostgreSQL for so many devices would be given: sizes are to be compared, not what fits into its default. */
 const POSTGRES_SETTINGS = { shared_buffers: "1GB", max_wal_size: "8GB" };
 
+/** Each creating check uses up one: a run makes some hundred thousand. */
+const TORCHES_PER_LAMP = 4;
+
 const options = readOptions(process.argv.slice(2));
 if (options === "help") console.log(HELP);
 else await main(options);
@@ -42,11 +45,12 @@ async function measure(run: RunOptions, servers: Servers): Promise<Report> {
   const all = run.only === undefined ? contenders(services) : only(run.only, contenders(services));
   const plan = { ...run, postgresPid: servers.postgres.pid, progress };
   const { devices } = run;
-  const backends = await fleet(servers, { run, lamps: devices, torches: devices });
+  const size = { lamps: devices, torches: devices * TORCHES_PER_LAMP * services.size };
+  const backends = await fleet(servers, { run, ...size });
 
   progress("contenders in turns");
   const standings = await runRounds(
-    all.map((contender) => ({ contender, backends, devices })),
+    all.map((contender) => ({ contender, backends, size })),
     { ...plan, beforeRound: () => emptyFloorTables(backends.databaseUrl) },
   );
   const memory = new Map();
@@ -69,7 +73,8 @@ async function bySize(
   const entries = [];
   for (const devices of run.sizes) {
     const backends = await fleet(servers, { run, lamps: devices, torches: 1 });
-    entries.push({ contender: { ...steady, name: String(devices) }, backends, devices });
+    const size = { lamps: devices, torches: 1 };
+    entries.push({ contender: { ...steady, name: String(devices) }, backends, size });
   }
   progress("steady checks by the size of the fleet");
   const standings = await runRounds(entries, plan);

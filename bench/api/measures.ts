@@ -1,4 +1,4 @@
-import type { Contender } from "./contenders.ts";
+import type { Contender, Devices } from "./contenders.ts";
 import { cpuUsOf, cpuUsOfTree, rssMibOf } from "./cpu.ts";
 import { type Ask, Clients } from "./load.ts";
 import type { Backends, ServerProcess } from "./server-process.ts";
@@ -39,9 +39,9 @@ export class Contestant implements AsyncDisposable {
     this.#ask = parts.ask;
   }
 
-  static async start(contender: Contender, backends: Backends, devices: number): Promise<Contestant> {
+  static async start(contender: Contender, backends: Backends, size: Devices): Promise<Contestant> {
     const server = await contender.start(backends);
-    return new Contestant(contender, { server, ask: contender.ask(devices) });
+    return new Contestant(contender, { server, ask: contender.ask(size) });
   }
 
   async turn(postgresPid: number, { leadInMs, measuredMs }: TurnTimes): Promise<Turn> {

@@ -8,7 +8,7 @@ export const HELP = `Measures the service beside its floors: a private PostgreSQ
 
   --quick            small fleets, short turns: to see that it works, about two minutes
   --rounds N         interleaved rounds (default 7; quick 3)
-  --devices N        devices of each product (default 100000; quick 50000)
+  --devices N        devices that have made their upgrades (default 100000; quick 50000); four times as many have not
   --records N        upgrade records of each device that has made its upgrades (default 1)
   --sizes N,N,…      sizes of fleet to compare (default 10000,100000,1000000; quick 2000,20000)
   --memory-seconds N how long memory is watched under load (default 600; quick 20)

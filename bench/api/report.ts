@@ -27,7 +27,7 @@ export function reportText(report: Report): string {
     "",
     `${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release()} ${arch()}, ` +
       `Node ${process.versions.node}; the server, PostgreSQL, redis-server and the load all on this machine. Medians of ${run.rounds} ` +
-      `interleaved rounds of ${run.turnMs / 1000} s; ${CONNECTIONS} connections; ${run.devices} devices of each product, ${run.records} upgrade ` +
+      `interleaved rounds of ${run.turnMs / 1000} s; ${CONNECTIONS} connections; ${run.devices} devices that have made their upgrades, ${run.records} upgrade ` +
       "record(s) of each device that has made its upgrades.",
     "",
     "## One process under load",

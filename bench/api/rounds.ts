@@ -1,4 +1,4 @@
-import type { Contender } from "./contenders.ts";
+import type { Contender, Devices } from "./contenders.ts";
 import { Contestant, median, medianTurn, type Turn } from "./measures.ts";
 import type { Backends } from "./server-process.ts";
 
@@ -28,7 +28,7 @@ export interface RoundsPlan {
 export interface Entry {
   readonly contender: Contender;
   readonly backends: Backends;
-  readonly devices: number;
+  readonly size: Devices;
 }
 
 /** Every contender in turn, in each round, so that all meet the same machine. */
@@ -36,8 +36,8 @@ export async function runRounds(entries: readonly Entry[], plan: RoundsPlan): Pr
   const { postgresPid, rounds, warmUpMs, turnMs, progress } = plan;
   await using stack = new AsyncDisposableStack();
   const turns = new Map<Contestant, Turn[]>();
-  for (const { contender, backends, devices } of entries) {
-    turns.set(stack.use(await Contestant.start(contender, backends, devices)), []);
+  for (const { contender, backends, size } of entries) {
+    turns.set(stack.use(await Contestant.start(contender, backends, size)), []);
   }
   for (const contestant of turns.keys()) {
     progress(`warming up: ${contestant.contender.name}`);
