@@ -15,16 +15,19 @@ export function isAnyPublicId(column: AnyPgColumn, ids: readonly string[]): SQL 
  * A list that is a placeholder, hidden from the planner by the `select`: seeing how long each is, it would make a new plan
  * for each run, which takes longer than the run.
  */
-export function givenList(name: string, type: "bigint" | "bytea" | "integer" | "text" | "uuid"): SQL {
+export function givenList(name: string, type: "bigint" | "boolean" | "bytea" | "integer" | "text" | "uuid"): SQL {
   return sql`(select ${sql.placeholder(name)}::${sql.raw(type)}[])`;
 }
 
+/** A value of a {@link givenList}. */
+export type ListedValue = string | number | bigint | boolean | null;
+
 /** Values for a {@link givenList}, as PostgreSQL reads them, whatever the driver would make of an array. */
-export function textList(values: readonly (string | number | bigint | null)[]): string {
+export function textList(values: readonly ListedValue[]): string {
   return `{${values.map(textOf).join(",")}}`;
 }
 
-function textOf(value: string | number | bigint | null): string {
+function textOf(value: ListedValue): string {
   return typeof value === "string" ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : String(value);
 }
 

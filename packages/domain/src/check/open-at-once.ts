@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { deadlineOf } from "../attempts/deadline.ts";
 import type { Database } from "../database.ts";
-import type { Candidate } from "../decide/candidates.ts";
+import { type Candidate, isNewcomer } from "../decide/candidates.ts";
 import { fixedStatement } from "../fixed-statement.ts";
-import { givenList, textList } from "../id-list.ts";
+import { givenList, type ListedValue, textList } from "../id-list.ts";
 import { attemptsText, type DeviceState } from "./device-state.ts";
 import { Gathering } from "./gathering.ts";
 import { type NewAttempt, newAttempt, type OpenedAttempt } from "./open-attempt.ts";
@@ -27,11 +27,10 @@ export class Openings {
   }
 
   /**
-   * `undefined`: nothing was written, since something has changed, somebody else works on the device, or the rollout counts
-   * its places. Then it has to be decided again, under the row's lock.
+   * `undefined`: no attempt was opened, since something has changed, somebody else works on the device, or the rollout has
+   * not places enough for all who ask together. Then it has to be decided again, under the row's lock.
    */
-  async open({ state, candidate }: Decided): Promise<OpenedAttempt | undefined> {
-    if (candidate.rollout.counted) return undefined;
+  open({ state, candidate }: Decided): Promise<OpenedAttempt | undefined> {
     const attempt = newAttempt(candidate, state.device);
     return this.#gathering.get(`${state.device.id} ${candidate.firmware.id}`, { state, candidate, attempt });
   }
@@ -40,8 +39,7 @@ export class Openings {
 type Opening = Decided & { readonly attempt: NewAttempt };
 
 async function openTogether(db: Database, given: readonly Opening[]): Promise<readonly (OpenedAttempt | undefined)[]> {
-  const list = (of: (opening: Opening) => string | number | bigint | null) =>
-    textList(given.map((opening) => of(opening)));
+  const list = (of: (opening: Opening) => ListedValue) => textList(given.map((opening) => of(opening)));
   try {
     const opened = await openUnchanged(db, {
       deviceIds: list(({ state }) => state.device.id),
@@ -51,6 +49,9 @@ async function openTogether(db: Database, given: readonly Opening[]): Promise<re
       fromVersions: list(({ state: { device } }) => device.reportedVersion ?? device.confirmedVersion),
       firmwareIds: list(({ candidate }) => candidate.firmware.id),
       rolloutIds: list(({ candidate }) => candidate.rollout.id),
+      rolloutRevisions: list(({ candidate }) => candidate.rollout.revision),
+      counted: list(({ candidate }) => candidate.rollout.counted),
+      newcomers: list(({ state, candidate }) => isNewcomer(candidate.rollout, state.history)),
       upgradeIds: list(({ candidate }) => candidate.record?.id ?? null),
       publicIds: list(({ attempt }) => attempt.publicId),
       numbers: list(({ attempt }) => attempt.number),
@@ -74,8 +75,10 @@ async function openTogether(db: Database, given: readonly Opening[]): Promise<re
  * - `unchanged`: and whose history is. What somebody without the row's lock has opened since then does not show in it: that
  *   is up to the constraints.
  * - `device`: writes the row, so that the next one to come sees another writer.
- * - `event`: of a record without an attempt, because somebody else had one open, it is the event of no attempt, which the
- *   table refuses: so no record is left behind without one.
+ * - `counter`, `place`: of rollouts that count their places, for all of the batch or for none of it. The counters' rows are
+ *   the last locks, in the order of their ids; they are written before the attempts, whose times tell who had a place when.
+ * - `event`: where somebody without the row's lock has opened an attempt, it is the event of no attempt, which the table
+ *   refuses, and all of this with it: so no record stays behind without an attempt, and no place is taken for none.
  */
 const openUnchanged = fixedStatement(
   sql`
@@ -84,9 +87,11 @@ const openUnchanged = fixedStatement(
         ${givenList("deviceIds", "bigint")}, ${givenList("rowWriters", "text")}, ${givenList("histories", "text")},
         ${givenList("revisions", "bigint")}, ${givenList("fromVersions", "text")}, ${givenList("firmwareIds", "bigint")},
         ${givenList("rolloutIds", "bigint")}, ${givenList("upgradeIds", "bigint")}, ${givenList("publicIds", "uuid")},
-        ${givenList("numbers", "integer")}, ${givenList("states", "text")}
+        ${givenList("numbers", "integer")}, ${givenList("states", "text")},
+        ${givenList("rolloutRevisions", "bigint")}, ${givenList("counted", "boolean")}, ${givenList("newcomers", "boolean")}
       ) as given(
-        device_id, row_writer, history, revision, from_version, firmware_id, rollout_id, upgrade_id, public_id, n, state
+        device_id, row_writer, history, revision, from_version, firmware_id, rollout_id, upgrade_id, public_id, n, state,
+        rollout_revision, counted, newcomer
       )
     ), locked as (
       select devices.id, given.* from given
@@ -101,15 +106,34 @@ const openUnchanged = fixedStatement(
       update devices set last_seen_at = greatest(devices.last_seen_at, now()) from unchanged
       where devices.id = unchanged.id
       returning unchanged.*
+    ), wanted as (
+      select rollout_id, rollout_revision, count(*)::integer as places,
+        (count(*) filter (where newcomer))::integer as newcomers
+      from device where counted group by rollout_id, rollout_revision
+    ), counter as (
+      select wanted.* from wanted join rollout_counters using (rollout_id)
+      order by rollout_id
+      for update of rollout_counters
+    ), place as (
+      update rollout_counters set live = live + counter.places, granted = granted + counter.newcomers
+      from counter join rollouts on rollouts.id = counter.rollout_id
+      where rollout_counters.rollout_id = counter.rollout_id and rollout_counters.revision = counter.rollout_revision
+        and reached is null
+        and (max_concurrent is null or live + counter.places <= max_concurrent)
+        and (max_total is null or counter.newcomers = 0 or granted + counter.newcomers <= max_total)
+      returning counter.rollout_id, counter.rollout_revision
+    ), placed as (
+      select * from device
+      where not counted or (rollout_id, rollout_revision) in (select rollout_id, rollout_revision from place)
     ), upgrade as (
       insert into upgrades (public_id, device_id, firmware_id, rollout_id, from_version)
-      select public_id, device_id, firmware_id, rollout_id, from_version from device where upgrade_id is null
+      select public_id, device_id, firmware_id, rollout_id, from_version from placed where upgrade_id is null
       on conflict do nothing
       returning id, device_id
     ), record as (
       select id, device_id from upgrade
       union all
-      select upgrade_id, device_id from device where upgrade_id is not null
+      select upgrade_id, device_id from placed where upgrade_id is not null
     ), deadline as materialized (
       select rollout_id, state, ${deadlineOf({ rolloutId: sql`each.rollout_id`, state: sql`each.state` })} as at
       from (select distinct rollout_id, state from given) each
@@ -117,14 +141,14 @@ const openUnchanged = fixedStatement(
       insert into upgrade_attempts
         (upgrade_id, device_id, firmware_id, rollout_id, n, state, opened_at, deadline_at, last_seq)
       select record.id, device_id, firmware_id, rollout_id, n, state, clock_timestamp(), deadline.at, 1
-      from record join device using (device_id) join deadline using (rollout_id, state)
+      from record join placed using (device_id) join deadline using (rollout_id, state)
       on conflict do nothing
       returning id, device_id
     ), event as (
       insert into attempt_events (attempt_id, seq, to_state)
-      select attempt.id, 1, state from record join device using (device_id) left join attempt using (device_id)
+      select attempt.id, 1, state from placed left join attempt using (device_id)
     )
-    select device.public_id, attempt.id from attempt join device using (device_id)
+    select placed.public_id, attempt.id from attempt join placed using (device_id)
   `,
   ([publicId, id]) => ({ publicId: String(publicId), id: Number(id) }),
 );

@@ -1,4 +1,12 @@
-import { cancelUpgrade, type UpdateAnswer, updateDevice, withdrawFirmware } from "@ota/domain";
+import {
+  cancelUpgrade,
+  type GivenTerms,
+  takeRolloutStep,
+  type UpdateAnswer,
+  type UpdateChecks,
+  updateDevice,
+  withdrawFirmware,
+} from "@ota/domain";
 import { hasPostgres, until } from "@ota/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createFleet, startChecks } from "../support/fleet.ts";
@@ -31,6 +39,8 @@ describe.skipIf(!hasPostgres)("an attempt that is opened at once", () => {
       join firmware f on f.id = u.firmware_id left join upgrade_attempts a on a.upgrade_id = u.id
       order by f.version, a.n
     `);
+
+  const counters = () => database.query("select live, granted from rollout_counters order by rollout_id");
 
   it("is opened without a lock of its own on the device's row", async () => {
     const fleet = await createFleet(database.db);
@@ -113,6 +123,80 @@ describe.skipIf(!hasPostgres)("an attempt that is opened at once", () => {
     expect(await waiting).toMatchObject({ how: "created" });
   });
 
+  describe("in a rollout that counts its places", () => {
+    async function fleetWith(terms: GivenTerms, devices: number) {
+      const fleet = await createFleet(database.db);
+      await fleet.release("1.0.0", { startRollout: false });
+      const rollout = await fleet.rollout("1.0.0", terms);
+      const crowd = await Promise.all(Array.from({ length: devices }, () => fleet.device()));
+      const check = (checks: UpdateChecks) =>
+        Promise.all(crowd.map(({ tokenHash }) => checks.checkForUpdate({ tokenHash })));
+      return { rollout, check };
+    }
+
+    it("takes a place for each of those that ask together", async () => {
+      const { check } = await fleetWith({ maxTotal: 10, maxConcurrent: 10 }, 8);
+      const { checks, rowLocks } = checksAfter(async () => {});
+      const answers = await check(checks);
+      expect(answers.map(({ decision }) => decision)).toEqual(Array.from({ length: 8 }, () => "update"));
+      expect(rowLocks()).toBe(0);
+      expect(await counters()).toEqual([{ live: 8, granted: 8 }]);
+    });
+
+    it("takes no place of the total again for a device that had one", async () => {
+      const { check } = await fleetWith({ maxTotal: 3, maxConcurrent: 3 }, 3);
+      const { checks, rowLocks } = checksAfter(async () => {});
+      await check(checks);
+      await database.query("update upgrade_attempts set state = 'failed', closed_at = now() - interval '10 days'");
+      await database.query("update rollout_counters set live = 0");
+      await check(checks);
+      expect(rowLocks()).toBe(0);
+      expect(await counters()).toEqual([{ live: 3, granted: 3 }]);
+    });
+
+    it.each([{ maxTotal: 4 }, { maxConcurrent: 4 }])("gives its last places one by one: %j", async (terms) => {
+      const { check } = await fleetWith(terms, 10);
+      const answers = await check(startChecks(database.db));
+      const reasons = answers.map((answer) => (answer.decision === "none" ? answer.reason : answer.decision));
+      expect(reasons.toSorted()).toEqual([
+        ...Array.from({ length: 6 }, () => "CAP_REACHED"),
+        ...Array.from({ length: 4 }, () => "update"),
+      ]);
+      expect(await counters()).toEqual([{ live: 4, granted: 4 }]);
+    });
+
+    it("opens none once the rollout has reached a threshold", async () => {
+      const { check } = await fleetWith({ maxTotal: 10 }, 2);
+      const { checks } = checksAfter(() =>
+        database.query("update rollout_counters set reached = 'error_threshold', reached_at = now()"),
+      );
+      expect(await check(checks)).toMatchObject([{ reason: "ROLLOUT_PAUSED" }, { reason: "ROLLOUT_PAUSED" }]);
+      expect(await counters()).toEqual([{ live: 0, granted: 0 }]);
+    });
+
+    it("opens none when the rollout is paused while it waits for the counter", async () => {
+      const { rollout, check } = await fleetWith({ maxTotal: 10 }, 2);
+      const paused = Promise.withResolvers<void>();
+      const asked = Promise.withResolvers<void>();
+      const pausing = database.db.transaction(async (tx) => {
+        await takeRolloutStep(tx, { actor, rolloutId: rollout.id, step: "pause" });
+        paused.resolve();
+        await asked.promise;
+      });
+      await paused.promise;
+      const answers = check(startChecks(database.db));
+      await until("the check waits", async () => {
+        const [waiting] = await database.query("select count(*)::int as n from pg_locks where not granted");
+        return waiting?.["n"] === 1;
+      });
+      asked.resolve();
+      await pausing;
+      expect(await answers).toMatchObject([{ reason: "ROLLOUT_PAUSED" }, { reason: "ROLLOUT_PAUSED" }]);
+      expect(await attempts()).toEqual([]);
+      expect(await counters()).toEqual([{ live: 0, granted: 0 }]);
+    });
+  });
+
   it("leaves no record without one where somebody without any lock has another open, and the others get theirs", async () => {
     const fleet = await createFleet(database.db);
     await fleet.release("1.0.0");
@@ -121,7 +205,8 @@ describe.skipIf(!hasPostgres)("an attempt that is opened at once", () => {
     for (const { tokenHash } of [hurried, other])
       await first.checkForUpdate({ tokenHash, reported: { version: "0.1.0" } });
     await database.query("update upgrade_attempts set state = 'failed', closed_at = now()");
-    await fleet.release("2.0.0");
+    await fleet.release("2.0.0", { startRollout: false });
+    await fleet.rollout("2.0.0", { maxConcurrent: 10 });
 
     const open = Promise.withResolvers<void>();
     const inserted = Promise.withResolvers<void>();
