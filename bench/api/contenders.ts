@@ -11,6 +11,8 @@ export interface Contender {
   /** Whose figures its own are compared with; none: it is a floor itself. */
   readonly floor?: string;
   readonly start: (backends: Backends) => Promise<ServerProcess>;
+  /** How many of them share the connections. @default 1 */
+  readonly processes?: number;
   /** Makes the questions of a whole run. */
   readonly ask: (fleet: Devices) => Ask;
 }
@@ -27,7 +29,13 @@ export const FLOOR = {
 } as const;
 
 /** The loads on the service, as their names end. */
-export const OURS = { steady: "steady check", create: "check that creates", hot: "64 on one device" } as const;
+export const OURS = {
+  steady: "steady check",
+  two: "steady check, two processes",
+  create: "check that creates",
+  capped: "check that creates under a cap",
+  hot: "64 on one device",
+} as const;
 
 /**
  * So many questions come for one device before the next one has its turn; the first 64 of them find no record. It is far
@@ -54,10 +62,23 @@ export function contenders(services: ReadonlyMap<string, string>): readonly Cont
         ask: ({ lamps }) => checks("none", anyLamp(lamps)),
       },
       {
+        name: `${label}: ${OURS.two}`,
+        floor: FLOOR.check,
+        start,
+        processes: 2,
+        ask: ({ lamps }) => checks("none", anyLamp(lamps)),
+      },
+      {
         name: `${label}: ${OURS.create}`,
         floor: FLOOR.create,
         start,
-        ask: ({ torches }) => checks("update", newTorch(torches, part)),
+        ask: ({ torches }) => checks("update", newDevice("torch", torches, part)),
+      },
+      {
+        name: `${label}: ${OURS.capped}`,
+        floor: FLOOR.create,
+        start,
+        ask: ({ torches }) => checks("update", newDevice("ember", torches, part)),
       },
       {
         name: `${label}: ${OURS.hot}`,
@@ -144,15 +165,15 @@ interface Part {
 /** Devices at the end of each part, for {@link hotTorch} alone. */
 const HOT = 1_000;
 
-/** Each device of the caller's part once, none of which has a record. */
-function newTorch(torches: number, { share, of }: Part): NextSerial {
-  const first = Math.floor((torches * share) / of);
-  const count = Math.floor((torches * (share + 1)) / of) - HOT - first;
+/** Each device of a product in the caller's part once, none of which has a record. */
+function newDevice(product: "torch" | "ember", devices: number, { share, of }: Part): NextSerial {
+  const first = Math.floor((devices * share) / of);
+  const count = Math.floor((devices * (share + 1)) / of) - HOT - first;
   const next = mixed(count);
   let asked = 0;
   return () => {
     if (asked++ === count) throw new Error("there are no more devices without a record: give more by --devices");
-    return serialOf("torch", first + next());
+    return serialOf(product, first + next());
   };
 }
 

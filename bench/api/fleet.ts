@@ -2,7 +2,7 @@ import postgres, { type TransactionSql } from "postgres";
 import { SERVICE_OPERATOR_KEY, type ServicePlace, startService } from "./server-process.ts";
 
 /** What the devices of each product run and report. */
-const VERSIONS = { lamp: "2.0.0", torch: "1.0.0" } as const;
+const VERSIONS = { lamp: "2.0.0", torch: "1.0.0", ember: "1.0.0" } as const;
 
 type Product = keyof typeof VERSIONS;
 
@@ -10,15 +10,15 @@ type Product = keyof typeof VERSIONS;
 export interface FleetSize {
   /** Devices that have made all their upgrades. */
   readonly lamps: number;
-  /** Devices that have made none, and have one to come. */
+  /** Devices that have made none, and have one to come; there are as many `ember`s. */
   readonly torches: number;
   /** Upgrade records of each lamp, 1 at the least. */
   readonly records: number;
 }
 
 /**
- * Fills an empty database: product `lamp` with devices that have made all their upgrades, product `torch` with devices
- * that have made none. Products and firmware come by the API, the devices by plain SQL: there are many.
+ * Fills an empty database: product `lamp` with devices that have made all their upgrades, products `torch` and `ember`
+ * with devices that have made none, the latter under a cap. Products and firmware come by the API, the devices by plain SQL: there are many.
  */
 export async function fillFleet(place: ServicePlace, size: FleetSize): Promise<void> {
   await releaseFirmware(place, size.records);
@@ -53,11 +53,14 @@ export function versionOf(serial: string): string {
 async function releaseFirmware(place: ServicePlace, records: number): Promise<void> {
   await using service = await startService(place);
   const call = caller(service.port);
-  for (const name of ["lamp", "torch"]) await call("/v1/products", { name });
+  for (const name of Object.keys(VERSIONS)) await call("/v1/products", { name });
   await release(call, "lamp", VERSIONS.lamp);
   // Older ones, of which the devices have made the upgrades as well.
   for (let patch = 1; patch < records; patch += 1) await release(call, "lamp", `1.0.${patch}`);
   await release(call, "torch", "2.0.0");
+  const capped = await release(call, "ember", "2.0.0", { startRollout: false });
+  const rollout = await call(`/v1/firmware/${capped.id}/rollouts`, { maxConcurrent: 1_000_000_000 });
+  await call(`/v1/rollouts/${rollout.id}/start`, {});
 }
 
 type Call = (path: string, body: object | Buffer) => Promise<{ readonly id: string }>;
@@ -77,12 +80,18 @@ function caller(port: number): Call {
   };
 }
 
-async function release(call: Call, product: string, version: string): Promise<void> {
+async function release(
+  call: Call,
+  product: Product,
+  version: string,
+  { startRollout } = { startRollout: true },
+): Promise<{ readonly id: string }> {
   const { id } = await call(
     `/v1/products/${product}/firmware?version=${version}`,
     Buffer.from(`${product} ${version}`),
   );
-  await call(`/v1/firmware/${id}/release`, { startRollout: true });
+  await call(`/v1/firmware/${id}/release`, { startRollout });
+  return { id };
 }
 
 async function insertDevices(tx: TransactionSql, { lamps, torches }: FleetSize): Promise<void> {

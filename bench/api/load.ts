@@ -30,8 +30,11 @@ export class Clients implements Disposable {
     this.#sockets = sockets;
   }
 
-  static async connect(port: number, count: number): Promise<Clients> {
-    const sockets = Array.from({ length: count }, () => connect({ host: "127.0.0.1", port, noDelay: true }));
+  /** So many connections in all, shared out evenly among the ports. */
+  static async connect(ports: readonly number[], count: number): Promise<Clients> {
+    const sockets = Array.from({ length: count }, (_, i) =>
+      connect({ host: "127.0.0.1", port: ports[i % ports.length] ?? 0, noDelay: true }),
+    );
     await Promise.all(sockets.map((socket) => once(socket.setEncoding("latin1"), "connect")));
     return new Clients(sockets);
   }

@@ -27,31 +27,34 @@ export interface TurnTimes {
   readonly measuredMs: number;
 }
 
-/** A contender's server with its load, kept for the whole run so that all stay equally warm. */
+/** A contender's servers with their load, kept for the whole run so that all stay equally warm. */
 export class Contestant implements AsyncDisposable {
   readonly contender: Contender;
-  readonly #server: ServerProcess;
+  readonly #servers: readonly ServerProcess[];
   readonly #ask: Ask;
 
-  private constructor(contender: Contender, parts: { server: ServerProcess; ask: Ask }) {
+  private constructor(contender: Contender, parts: { servers: readonly ServerProcess[]; ask: Ask }) {
     this.contender = contender;
-    this.#server = parts.server;
+    this.#servers = parts.servers;
     this.#ask = parts.ask;
   }
 
   static async start(contender: Contender, backends: Backends, size: Devices): Promise<Contestant> {
-    const server = await contender.start(backends);
-    return new Contestant(contender, { server, ask: contender.ask(size) });
+    const servers: ServerProcess[] = [];
+    // One by one: the first one of an empty database makes what the others find.
+    for (let n = 0; n < (contender.processes ?? 1); n += 1) servers.push(await contender.start(backends));
+    return new Contestant(contender, { servers, ask: contender.ask(size) });
   }
 
   async turn(postgresPid: number, { leadInMs, measuredMs }: TurnTimes): Promise<Turn> {
     // Anew for each turn: a server closes connections that idle through those of the others.
-    using clients = await Clients.connect(this.#server.port, CONNECTIONS);
+    const ports = this.#servers.map(({ port }) => port);
+    using clients = await Clients.connect(ports, CONNECTIONS);
     if (leadInMs > 0) await clients.run(this.#ask, leadInMs);
-    const serverBefore = cpuUsOf(this.#server.pid);
+    const serverBefore = this.#sum(cpuUsOf);
     const postgresBefore = cpuUsOfTree(postgresPid);
     const { answered, refused, elapsedMs, latenciesMs } = await clients.run(this.#ask, measuredMs);
-    const serverCpuUs = (cpuUsOf(this.#server.pid) - serverBefore) / answered;
+    const serverCpuUs = (this.#sum(cpuUsOf) - serverBefore) / answered;
     const postgresCpuUs = (cpuUsOfTree(postgresPid) - postgresBefore) / answered;
     return {
       perSecond: (answered / elapsedMs) * 1000,
@@ -60,13 +63,17 @@ export class Contestant implements AsyncDisposable {
       serverCpuUs,
       postgresCpuUs,
       cpuUs: serverCpuUs + postgresCpuUs,
-      rssMib: rssMibOf(this.#server.pid),
+      rssMib: this.#sum(rssMibOf),
       refused,
     };
   }
 
+  #sum(of: (pid: number) => number): number {
+    return this.#servers.reduce((total, { pid }) => total + of(pid), 0);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server[Symbol.asyncDispose]();
+    for (const server of this.#servers) await server[Symbol.asyncDispose]();
   }
 }
 

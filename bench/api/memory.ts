@@ -21,7 +21,7 @@ export async function measureMemory(
   await using service = await startService({ ...backends, folder });
   await sleep(1_000);
   const idleMib = rssMibOf(service.pid);
-  using clients = await Clients.connect(service.port, CONNECTIONS);
+  using clients = await Clients.connect([service.port], CONNECTIONS);
   const ask = checks("none", anyLamp(devices));
   const samplesMib: number[] = [];
   for (let tenth = 1; tenth <= 10; tenth += 1) {
