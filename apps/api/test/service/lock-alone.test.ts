@@ -5,6 +5,7 @@ import {
   hasRedis,
   hookStatements,
   type RedisServer,
+  type StatementHooks,
   startRedis,
   withoutRowLocks,
 } from "@ota/testkit";
@@ -39,7 +40,7 @@ describe.skipIf(!(hasPostgres && hasRedis))("without constraints and row locks",
   });
 
   /** Checks of one device at once, by as many single-flights, Redis connections and pools as there are processes. */
-  async function race(redisUrlOf: (process: number) => string | undefined) {
+  async function race(redisUrlOf: (process: number) => string | undefined, hooks: StatementHooks = withoutRowLocks) {
     const [token = ""] = await fleet.register(1);
     const tokenHash = hashToken(token);
     const locks: Locks[] = [];
@@ -50,7 +51,7 @@ describe.skipIf(!(hasPostgres && hasRedis))("without constraints and row locks",
     const outcomes = { created: 0, conflictsLost: 0 };
     const checks = locks.map(({ factory }, process) =>
       createUpdateChecks({
-        db: drizzle(hookStatements(clients[process] as postgres.Sql, withoutRowLocks), { schema }),
+        db: drizzle(hookStatements(clients[process] as postgres.Sql, hooks), { schema }),
         locks: factory,
         logger,
         observer: ({ kind }) => {
@@ -77,6 +78,14 @@ describe.skipIf(!(hasPostgres && hasRedis))("without constraints and row locks",
   });
 
   test("and without it each process makes its own: the test above can fail", async () => {
-    expect((await race(() => undefined)).upgrades).toBeGreaterThan(1);
+    let waiting = 0;
+    const all = Promise.withResolvers<void>();
+    const before = async (text: string) => {
+      if (!text.includes("insert into upgrades ")) return;
+      // However fast one of them is: all of them decide before anybody writes.
+      if (++waiting === PROCESSES) all.resolve();
+      await all.promise;
+    };
+    expect((await race(() => undefined, { ...withoutRowLocks, before })).upgrades).toBeGreaterThan(1);
   });
 });
