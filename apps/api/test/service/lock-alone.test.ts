@@ -86,6 +86,9 @@ describe.skipIf(!(hasPostgres && hasRedis))("without constraints and row locks",
       if (++waiting === PROCESSES) all.resolve();
       await all.promise;
     };
-    expect((await race(() => undefined, { ...withoutRowLocks, before })).upgrades).toBeGreaterThan(1);
+    // Nor does any of them look whether another was faster.
+    const rewrite = (text: string) =>
+      (withoutRowLocks.rewrite?.(text) ?? text).replace("is not distinct from history", "$& or true");
+    expect((await race(() => undefined, { rewrite, before })).upgrades).toBeGreaterThanOrEqual(PROCESSES);
   });
 });

@@ -166,14 +166,14 @@ describe.skipIf(!hasPostgres)("one record per device and firmware", () => {
   });
 
   it("and the constraints alone, with nothing else between those that open at once", async () => {
-    expect(await race(togetherAtOnce(withoutRowLocks.rewrite ?? String), () => alwaysGranting)).toMatchObject(ONE);
+    expect(await race(togetherAtOnce(careless), () => alwaysGranting)).toMatchObject(ONE);
     expect(await rows("attempt_events")).toBe(1);
   });
 
   it("with both taken away these make several: the two tests above can fail", async () => {
     await database.query(DROP_UNIQUE);
-    const outcome = await race(togetherAtOnce(withoutRowLocks.rewrite ?? String), () => alwaysGranting);
-    expect(outcome.upgradeRows).toBeGreaterThan(1);
+    const outcome = await race(togetherAtOnce(careless), () => alwaysGranting);
+    expect(outcome.upgradeRows).toBeGreaterThanOrEqual(PROCESSES);
   });
 
   /** Nobody is kept from inserting by anything but the constraints. */
@@ -200,3 +200,8 @@ describe.skipIf(!hasPostgres)("one record per device and firmware", () => {
     expect(outcome).toMatchObject({ created: PROCESSES, upgradeRows: PROCESSES, attemptRows: PROCESSES });
   });
 });
+
+/** No row lock, and nobody looks whether another was faster. */
+function careless(text: string): string {
+  return (withoutRowLocks.rewrite?.(text) ?? text).replace("is not distinct from history", "$& or true");
+}
