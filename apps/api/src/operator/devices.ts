@@ -28,6 +28,8 @@ const params = z.strictObject({ deviceId: publicIdSchema });
 /** A query's truth value. */
 const flagSchema = z.enum(["true", "false"]).transform((text) => text === "true");
 
+const sinceSchema = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
+
 const changesSchema = z
   .strictObject({
     channel: channelSchema.optional(),
@@ -67,6 +69,15 @@ const listQuery = z.strictObject({
     .optional()
     .meta({ description: "What the device runs as far as it is known, as it was reported. With `product`." }),
   blocked: flagSchema.optional(),
+  notSeenSince: sinceSchema.optional().meta({
+    ...{ format: "date-time", example: "2030-01-01T00:00:00Z" },
+    description:
+      "Last seen before that, or never. A page looks at 5 000 devices at most: it may hold few of them or none, and have " +
+      "a `nextCursor` all the same. Not with `serialPrefix`.",
+  }),
+  seenSince: sinceSchema.optional().meta({
+    ...{ format: "date-time", description: "Last seen then or later; as `notSeenSince`." },
+  }),
   ...pageFields,
 });
 

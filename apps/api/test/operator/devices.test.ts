@@ -92,6 +92,21 @@ describe.skipIf(!hasPostgres)("devices over HTTP", () => {
     });
   });
 
+  describe("the search for silent devices", () => {
+    test("takes a time with its zone, and finds those that never asked", async () => {
+      const product = await aProduct(api);
+      const { serial } = await aDevice(api, { product });
+      const found = (query: string) => api.operator("GET", `/v1/devices?product=${product}&${query}`);
+      for (const time of ["2030-01-01T00:00:00Z", "2030-01-01T02:00:00%2B02:00"]) {
+        const { status, body } = await found(`notSeenSince=${time}`);
+        expect({ status, body }).toMatchObject({ status: 200, body: { items: [{ serial }], nextCursor: null } });
+        expect((await found(`seenSince=${time}`)).body.items).toEqual([]);
+      }
+      expect((await found("notSeenSince=yesterday")).body.errors).toMatchObject([{ field: "query.notSeenSince" }]);
+      expect((await found("seenSince=0000-01-01T00:00:00Z")).body.code).toBe("INVALID_FIELD");
+    });
+  });
+
   describe("a deleted device", () => {
     test("is refused while it has an open attempt, unless that may end; then it is gone", async () => {
       const product = await aProduct(api);

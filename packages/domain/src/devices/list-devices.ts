@@ -7,9 +7,10 @@ import { cursorKey, encodeCursor, type Page, type PageRequest, pageLimit, pageOf
 import { devices } from "../schema/index.ts";
 import { type Device, selectDevices, toDevice } from "./device.ts";
 import { requireAttributeName, requireGroup, requireSerial, SERIAL } from "./device-fields.ts";
+import { type LastSeenFilter, listByLastSeen } from "./list-by-last-seen.ts";
 
 /** Which devices are wanted: those for which all of it is so. */
-export interface DeviceFilter {
+export interface DeviceFilter extends LastSeenFilter {
   readonly product?: string | undefined;
   /** Exactly this serial. */
   readonly serial?: string | undefined;
@@ -25,17 +26,25 @@ export interface DeviceFilter {
   readonly blocked?: boolean | undefined;
 }
 
+type Found = PageRequest & DeviceFilter & { readonly condition: SQL | undefined };
+
 /**
- * Lists devices, newest first, or by a serial's beginning in the order of the serials. Each of the filters has an index.
- * Throws NOT_FOUND on an unknown product, INVALID_FIELD or INVALID_CURSOR.
+ * Lists devices, newest first, or by a serial's beginning in the order of the serials. Each of the filters has an index but
+ * that by the time when they were seen last: a page looks at 5 000 of the devices which all else is true of, and may hold
+ * fewer than wanted, or none, and lead on. Throws NOT_FOUND on an unknown product, INVALID_FIELD or INVALID_CURSOR.
  */
 export async function listDevices(db: Database, input: PageRequest & DeviceFilter): Promise<Page<Device>> {
   const condition = await conditionOf(db, input);
   const { serialPrefix, group, attribute } = input;
-  if (serialPrefix !== undefined) return listBySerial(db, { ...input, condition, serialPrefix });
-  return group === undefined && attribute === undefined
-    ? listNewestFirst(db, { ...input, condition })
-    : withOwnPlan(db, (tx) => listNewestFirst(tx, { ...input, condition }));
+  const isBySeen = input.seenSince !== undefined || input.notSeenSince !== undefined;
+  if (serialPrefix !== undefined) {
+    if (isBySeen) invalidField("serialPrefix", "left out, with seenSince or notSeenSince");
+    return listBySerial(db, { ...input, condition, serialPrefix });
+  }
+  const found = { ...input, condition };
+  const list = (on: Database) =>
+    isBySeen ? listByLastSeen(on, { ...found, order: orderOf(found) }) : listNewestFirst(on, found);
+  return group === undefined && attribute === undefined ? list(db) : withOwnPlan(db, list);
 }
 
 /**
@@ -51,16 +60,16 @@ function withOwnPlan<Result>(db: Database, list: (tx: Database) => Promise<Resul
   });
 }
 
-async function listNewestFirst(
-  db: Database,
-  input: PageRequest & DeviceFilter & { readonly condition: SQL | undefined },
-): Promise<Page<Device>> {
+/** All that are found are equal in it: it only says which index has them together. */
+function orderOf({ version, channel }: DeviceFilter): readonly (SQL | AnyPgColumn)[] {
+  return version !== undefined ? [RUNS] : channel !== undefined ? [devices.channel] : [];
+}
+
+async function listNewestFirst(db: Database, input: Found): Promise<Page<Device>> {
   const window = pageWindow("devices", input);
-  // All that are found are equal in it: it only says which index has them together.
-  const order = input.version !== undefined ? [RUNS] : input.channel !== undefined ? [devices.channel] : [];
   const rows = await selectDevices(db)
     .where(and(lt(devices.id, window.beforeId), input.condition))
-    .orderBy(...order.map((column) => desc(column)), desc(devices.id))
+    .orderBy(...orderOf(input).map((column) => desc(column)), desc(devices.id))
     .limit(window.limit + 1);
   return pageOf(window, { rows, idOf: (row) => row.device.id, toItem: toDevice });
 }

@@ -17,7 +17,9 @@ export const listDevicesCases = casesOn("the search for devices", (database) => 
     await register("A-3", { channel: "beta", attributes: { modem: "" } });
     const { device, token } = await register("a_4");
     await updateDevice(db, { actor: SYSTEM, deviceId: device.id, blocked: true });
-    await startChecks(db).checkForUpdate({ tokenHash: hashToken(token), reported: { version: "9.9" } });
+    const checks = startChecks(db);
+    await checks.checkForUpdate({ tokenHash: hashToken(token), reported: { version: "9.9" } });
+    await checks.close();
     const find = async (filter: DeviceFilter) => (await listDevices(db, { product, ...filter })).items.map(serialOf);
     return { db, product, find };
   }
@@ -41,6 +43,10 @@ export const listDevicesCases = casesOn("the search for devices", (database) => 
     [{ blocked: true }, ["a_4"]],
     [{ blocked: false, group: "berlin" }, ["a-2"]],
     [{ serialPrefix: "a", blocked: true }, ["a_4"]],
+    [{ notSeenSince: new Date("2020-01-01") }, ["A-3", "a-2", "b-1"]],
+    [{ notSeenSince: new Date("2020-01-01"), group: "berlin" }, ["a-2"]],
+    [{ seenSince: new Date("2020-01-01"), blocked: true }, ["a_4"]],
+    [{ seenSince: new Date("2020-01-01"), blocked: false }, []],
   ])("by %j finds %j", async (filter, serials) => {
     const { find } = await setUp();
     expect(await find(filter)).toEqual(serials);
@@ -63,6 +69,33 @@ export const listDevicesCases = casesOn("the search for devices", (database) => 
     expect(seen).toEqual(["x", "x-1", "x.5", "x:3", "x_2", "x~9"]);
   });
 
+  it("pages of silent devices lead through all of them once, and look at 5 000 each", async () => {
+    const { db } = database();
+    const product = await aProduct(db);
+    await database().query(`
+      insert into devices (public_id, product_id, serial, token_hash, channel, last_seen_at)
+      select gen_random_uuid(), p.id, 'quiet-' || n, sha256(convert_to(p.name || n, 'UTF8')), 'stable',
+        case when n in (1, 2, 7000) then timestamptz '2030-01-01' when n = 6999 then null else '2030-02-01' end
+      from products p, generate_series(1, 12000) n where p.name = '${product}'
+    `);
+    const pagesOf = async (filter: DeviceFilter & { limit?: number }) => {
+      const pages: string[][] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await listDevices(db, { product, limit: 2, ...filter, cursor });
+        pages.push(page.items.map(serialOf));
+        cursor = page.nextCursor;
+      } while (cursor !== undefined);
+      return pages;
+    };
+    const silent = [[], ["quiet-7000", "quiet-6999"], ["quiet-2", "quiet-1"]];
+    expect(await pagesOf({ notSeenSince: new Date("2030-01-15") })).toEqual(silent);
+    const between = { seenSince: new Date("2029-12-31"), notSeenSince: new Date("2030-01-01T00:00:01Z") };
+    expect((await pagesOf(between)).flat()).toEqual(["quiet-7000", "quiet-2", "quiet-1"]);
+    expect((await pagesOf({ seenSince: new Date("2030-01-15"), limit: 200 })).flat()).toHaveLength(11_996);
+    expect(await pagesOf({ notSeenSince: new Date("2030-01-15"), channel: "other" })).toEqual([[]]);
+  });
+
   it("a cursor of one order is refused in the other", async () => {
     const { db } = database();
     const product = await aProduct(db);
@@ -70,11 +103,15 @@ export const listDevicesCases = casesOn("the search for devices", (database) => 
     const byId = (await listDevices(db, { product, limit: 1 })).nextCursor;
     const bySerial = (await listDevices(db, { product, serialPrefix: "x", limit: 1 })).nextCursor;
     expect(await codeOf(listDevices(db, { product, cursor: bySerial }))).toBe("INVALID_CURSOR");
+    const notSeenSince = new Date();
+    expect(await codeOf(listDevices(db, { product, notSeenSince, cursor: byId }))).toBe("INVALID_CURSOR");
     expect(await codeOf(listDevices(db, { product, serialPrefix: "x", cursor: byId }))).toBe("INVALID_CURSOR");
   });
 
   it.each<DeviceFilter>([
     { serialPrefix: "a" },
+    { notSeenSince: new Date(Number.NaN) },
+    { seenSince: new Date(8.64e15) },
     { channel: "stable" },
     { version: "1.0.0" },
     { group: "a b" },
@@ -82,6 +119,12 @@ export const listDevicesCases = casesOn("the search for devices", (database) => 
     { attribute: { name: "a", value: "\0" } },
   ])("by %j is refused without a product, or for what nothing can have", async (filter) => {
     expect(await codeOf(listDevices(database().db, filter))).toBe("INVALID_FIELD");
+  });
+
+  it("by a serial's beginning is refused together with the time it was seen", async () => {
+    const { db, product } = await setUp();
+    const both = { product, serialPrefix: "a", seenSince: new Date() };
+    expect(await codeOf(listDevices(db, both))).toBe("INVALID_FIELD");
   });
 
   it("in an unknown product is NOT_FOUND", async () => {

@@ -149,6 +149,11 @@ function operatorsWorks(): Readonly<Record<string, Work["run"]>> {
     { product: PRODUCT, channel: "none" },
     { product: PRODUCT, version: "1.0.9" },
     { blocked: true },
+    { notSeenSince: new Date("2020-01-01") },
+    { product: PRODUCT, notSeenSince: new Date("2020-01-01") },
+    { product: PRODUCT, channel: "beta", seenSince: new Date("2020-01-01"), notSeenSince: new Date("2020-01-02") },
+    { product: PRODUCT, version: "1.0.9", notSeenSince: new Date("2020-01-01") },
+    { group: "g40", notSeenSince: new Date("2020-01-01") },
   ];
   const states = ["offered", "failed", "timed_out", "cancelled", "succeeded"] as const;
   return {
