@@ -31,6 +31,7 @@ export class DeviceFirmwareLock<T> {
   readonly #settings: Required<DeviceFirmwareLockSettings>;
   readonly #flights = new SingleFlight<T>();
   readonly #breaker: Breaker;
+  readonly #releasing = new Set<Promise<void>>();
 
   constructor(options: {
     readonly locks: LockFactory;
@@ -64,9 +65,14 @@ export class DeviceFirmwareLock<T> {
       try {
         return await criticalSection();
       } finally {
-        if (lease !== undefined) await this.#releaseQuietly(lease, key);
+        if (lease !== undefined) this.#releaseBehind(lease, key);
       }
     });
+  }
+
+  /** Waits for the releases that are under way. */
+  async released(): Promise<void> {
+    await Promise.all(this.#releasing);
   }
 
   /**
@@ -124,6 +130,12 @@ export class DeviceFirmwareLock<T> {
   #withoutLock(cause?: unknown): undefined {
     if (this.#settings.lockOutage === "busy") throw busy("The lock store is not available.", cause);
     return undefined;
+  }
+
+  /** The answer does not wait for the release: what the lock has guarded is done, and the store may be slow. */
+  #releaseBehind(lease: Lease, key: string): void {
+    const releasing = this.#releaseQuietly(lease, key).finally(() => this.#releasing.delete(releasing));
+    this.#releasing.add(releasing);
   }
 
   /** A release that fails never touches the check's own result: the lease then ends with its TTL. */

@@ -48,7 +48,7 @@ export interface UpdateChecks {
   recordReport(input: ReportInput): Promise<ReportResult>;
   /** Whether the lock store answers, by the last that is known. */
   lockHealth(): "up" | "degraded";
-  /** Writes what is still in memory only. Checks and reports may go on; what they leave is written by the next flush. */
+  /** Writes what is still in memory only, and waits for locks that are being released. Checks and reports may go on; what they leave is written by the next flush. */
   close(): Promise<void>;
 }
 
@@ -76,7 +76,11 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const states = new DeviceStates(db);
   const openings = new Openings(db);
 
-  return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close: () => lastSeen.flush() };
+  return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close };
+
+  async function close(): Promise<void> {
+    await Promise.all([lock.released(), lastSeen.flush()]);
+  }
 
   async function checkForUpdate(input: CheckInput): Promise<CheckAnswer> {
     const answer = await answerFor(input);

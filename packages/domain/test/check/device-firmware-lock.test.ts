@@ -9,7 +9,7 @@ const KEY = "ota:check:7:9";
 /** A store whose answers a test can turn into faults, and that counts how often it is asked. */
 function faultyStore(state = new MemoryState()) {
   const memory = new MemoryStore({ state });
-  const control = { acquireFault: false, releaseFault: false, asked: [] as string[] };
+  const control = { acquireFault: false, releaseFault: false, releaseTakes: Promise.resolve(), asked: [] as string[] };
   const store = overMemory({
     async acquire(request) {
       control.asked.push(request.key);
@@ -17,6 +17,7 @@ function faultyStore(state = new MemoryState()) {
       return memory.acquire(request);
     },
     async release(request) {
+      await control.releaseTakes;
       if (control.releaseFault) throw fault("release", request.key);
       return memory.release(request);
     },
@@ -52,9 +53,10 @@ describe("withDeviceFirmwareLock", () => {
   it("holds a lock named after prefix, device and firmware while the section runs, and no longer", async () => {
     const state = new MemoryState();
     const other = new LockFactory(new MemoryStore({ state }), { logger: quietLogger }).createLock(`acme:${KEY}`);
-    const { run } = setUp({ lockKeyPrefix: "acme:" }, state);
+    const { lock, run } = setUp({ lockKeyPrefix: "acme:" }, state);
     const during = await run(async () => String(await other.tryAcquire()));
     expect(during).toBe("undefined");
+    await lock.released();
     expect(await other.tryAcquire()).toBeDefined();
   });
 
@@ -81,10 +83,24 @@ describe("withDeviceFirmwareLock", () => {
     await expect(run()).resolves.toBe("done");
   });
 
+  it("does not let the caller wait for the release, and says when all are released", async () => {
+    const { lock, run, store } = setUp();
+    const slow = Promise.withResolvers<void>();
+    store.releaseTakes = slow.promise;
+    expect(await run()).toBe("done");
+    const released = lock.released().then(() => "released");
+    expect(await Promise.race([released, new Promise((resolve) => setTimeout(resolve, 20, "waiting"))])).toBe(
+      "waiting",
+    );
+    slow.resolve();
+    expect(await released).toBe("released");
+  });
+
   it("a release that fails does not touch the section's result", async () => {
-    const { run, store, warnings } = setUp();
+    const { lock, run, store, warnings } = setUp();
     store.releaseFault = true;
     await expect(run()).resolves.toBe("done");
+    await lock.released();
     expect(warnings).toHaveLength(1);
   });
 
