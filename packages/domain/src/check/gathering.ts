@@ -11,11 +11,19 @@ const MAX_KEYS = 32;
  */
 export class Gathering<K, V> {
   readonly #load: (keys: readonly K[]) => Promise<readonly V[]>;
+  readonly #apart: (key: K) => unknown;
   #asked = new Map<string, Asked<K, V>>();
 
   /** @param load gives a value for each key, in their order */
-  constructor(load: (keys: readonly K[]) => Promise<readonly V[]>) {
+  constructor(
+    load: (keys: readonly K[]) => Promise<readonly V[]>,
+    options: {
+      /** Keys for which it gives different things are never loaded together. @default all may be */
+      readonly apart?: (key: K) => unknown;
+    } = {},
+  ) {
     this.#load = load;
+    this.#apart = options.apart ?? (() => undefined);
   }
 
   /**
@@ -35,10 +43,12 @@ export class Gathering<K, V> {
   }
 
   #send(): void {
-    const asked = [...this.#asked.values()];
+    const groups = Map.groupBy(this.#asked.values(), ({ key }) => this.#apart(key));
     this.#asked = new Map();
-    for (let start = 0; start < asked.length; start += MAX_KEYS)
-      void this.#answer(asked.slice(start, start + MAX_KEYS));
+    for (const asked of groups.values()) {
+      for (let start = 0; start < asked.length; start += MAX_KEYS)
+        void this.#answer(asked.slice(start, start + MAX_KEYS));
+    }
   }
 
   async #answer(asked: readonly Asked<K, V>[]): Promise<void> {

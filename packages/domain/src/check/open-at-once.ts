@@ -23,7 +23,7 @@ export class Openings {
   readonly #gathering: Gathering<Opening, OpenedAttempt | undefined>;
 
   constructor(db: Database) {
-    this.#gathering = new Gathering((given) => openTogether(db, given));
+    this.#gathering = new Gathering((given) => openTogether(db, given), { apart: countingRollout });
   }
 
   /**
@@ -37,6 +37,11 @@ export class Openings {
 }
 
 type Opening = Decided & { readonly attempt: NewAttempt };
+
+/** What its statement may have to wait for, so that nobody waits for the places of another rollout. */
+function countingRollout({ candidate: { rollout } }: Opening): bigint | undefined {
+  return rollout.counted ? rollout.id : undefined;
+}
 
 async function openTogether(db: Database, given: readonly Opening[]): Promise<readonly (OpenedAttempt | undefined)[]> {
   const list = (of: (opening: Opening) => ListedValue) => textList(given.map((opening) => of(opening)));

@@ -51,6 +51,21 @@ describe("Gathering", () => {
     expect(sizes).toEqual([32, 32, 6]);
   });
 
+  it("loads what is to be kept apart by itself, and answers it by itself", async () => {
+    const held = Promise.withResolvers<void>();
+    const load = vi.fn(async (keys: readonly string[]) => {
+      if (keys[0]?.startsWith("slow")) await held.promise;
+      return keys;
+    });
+    const gathering = new Gathering(load, { apart: (key: string) => key.split(" ")[0] });
+    const get = (key: string) => gathering.get(key, key);
+    const slow = Promise.all(["slow 1", "slow 2"].map(get));
+    expect(await Promise.all(["fast 1", "fast 2"].map(get))).toEqual(["fast 1", "fast 2"]);
+    held.resolve();
+    await slow;
+    expect(load.mock.calls).toEqual([[["slow 1", "slow 2"]], [["fast 1", "fast 2"]]]);
+  });
+
   it("gives an error to those of that load alone", async () => {
     const load = vi.fn(async (keys: readonly string[]) => keys).mockRejectedValueOnce(new Error("gone"));
     const gathering = new Gathering(load);
