@@ -77,8 +77,8 @@ async function openTogether(db: Database, given: readonly Opening[]): Promise<re
 /**
  * - `locked`: whose row and catalog are those that were decided on. Rows that somebody else has locked are left out; what
  *   was written to a row since this statement began shows in its writer, which is compared again once it is locked.
- * - `unchanged`: and whose history is. What somebody without the row's lock has opened since then does not show in it: that
- *   is up to the constraints.
+ * - `unchanged`: and whose history is, as this statement sees it. What was opened since it began does not show in it: that
+ *   is up to the constraints. What takes from a device writes its row; see `rewriteDevices`.
  * - `device`: writes the row, so that the next one to come sees another writer.
  * - `counter`, `place`: of rollouts that count their places, for all of the batch or for none of it. The counters' rows are
  *   the last locks, in the order of their ids; they are written before the attempts, whose times tell who had a place when.

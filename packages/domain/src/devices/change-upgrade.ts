@@ -7,6 +7,7 @@ import type { Database } from "../database.ts";
 import { OtaError } from "../errors.ts";
 import { isPublicId } from "../public-id.ts";
 import { devices, products, upgradeAttempts, upgrades } from "../schema/index.ts";
+import { rewriteDevices } from "./rewrite-devices.ts";
 import { getUpgrade, isCancelled, type UpgradeHistory } from "./upgrades.ts";
 
 /**
@@ -96,6 +97,7 @@ async function lockUpgrade(tx: Database, publicId: string) {
     : [];
   if (found !== undefined) {
     await tx.select({ id: devices.id }).from(devices).where(eq(devices.id, found.deviceId)).for("update");
+    await rewriteDevices(tx, [found.deviceId]);
     // A statement of its own: what is read in the same one would be older than the lock.
     const [locked] = await tx
       .select({ upgrade: upgrades, attempt: upgradeAttempts, confirmBy: products.confirmBy })

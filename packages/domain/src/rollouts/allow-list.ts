@@ -2,6 +2,7 @@ import { and, desc, eq, lt } from "drizzle-orm";
 import { type Actor, recordAudit } from "../audit.ts";
 import { findProduct } from "../catalog/products.ts";
 import type { Database } from "../database.ts";
+import { rewriteDevices } from "../devices/rewrite-devices.ts";
 import { OtaError } from "../errors.ts";
 import { invalidField } from "../fields.ts";
 import { isAnyOf, isAnyPublicId } from "../id-list.ts";
@@ -128,5 +129,7 @@ async function disallow(tx: Database, { rolloutId, found }: ListChange): Promise
     .delete(rolloutDevices)
     .where(and(eq(rolloutDevices.rolloutId, rolloutId), isAnyOf(rolloutDevices.deviceId, rowIds)))
     .returning({ deviceId: rolloutDevices.deviceId });
-  return rows.map(({ deviceId }) => deviceId);
+  const changed = rows.map(({ deviceId }) => deviceId);
+  await rewriteDevices(tx, changed);
+  return changed;
 }
