@@ -105,7 +105,9 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
       if (decision.outcome === "continue") return liveAnswer(state, { live: decision.live, catalog, how: "found" });
       if (decision.outcome === "offer") {
         const [candidate] = decision.candidates;
-        const openAtOnce = decision.ends === undefined ? () => opened({ state, candidate }) : undefined;
+        // Where the device has told news, its row is no longer the one that was read.
+        const mayHold = decision.ends === undefined && state === loaded;
+        const openAtOnce = mayHold ? () => opened({ state, candidate }) : undefined;
         return settledOrFound(state, { firmwareId: candidate.firmware.id, openAtOnce });
       }
       if (decision.ends !== undefined)

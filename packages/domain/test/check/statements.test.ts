@@ -185,6 +185,20 @@ describe.skipIf(!hasPostgres)("the statements of one check, BEGIN and COMMIT cou
     expect(sent).toHaveLength(5);
   });
 
+  it("is seven when it creates for a device that tells news: look, write, begin, lock the row, look again, insert, commit", async () => {
+    const { fleet } = await setUp();
+    const sent: string[] = [];
+    const checks = startChecks(database.hooked({ before: async (text) => void sent.push(text) }));
+    await checks.checkForUpdate({ tokenHash: (await fleet.device()).tokenHash });
+    const { tokenHash } = await fleet.device();
+    sent.length = 0;
+    expect(await checks.checkForUpdate({ tokenHash, reported: { version: "1.0.0" } })).toMatchObject({
+      how: "created",
+    });
+    // The driver sends the first and the last one of a transaction by itself.
+    expect(sent).toHaveLength(5);
+  });
+
   it("last seen is written apart, as one statement for many devices", async () => {
     const { checks, fleet, firmware } = await setUp();
     await withdrawFirmware(database.db, { actor: { kind: "system" }, firmwareId: firmware.id });
