@@ -5,6 +5,7 @@ import { type Candidate, isNewcomer } from "../decide/candidates.ts";
 import { fixedStatement } from "../fixed-statement.ts";
 import { givenList, type ListedValue, textList } from "../id-list.ts";
 import { attemptsText, type DeviceState } from "./device-state.ts";
+import type { CheckObserver } from "./events.ts";
 import { Gathering } from "./gathering.ts";
 import { type NewAttempt, newAttempt, type OpenedAttempt } from "./open-attempt.ts";
 
@@ -22,8 +23,8 @@ export interface Decided {
 export class Openings {
   readonly #gathering: Gathering<Opening, OpenedAttempt | undefined>;
 
-  constructor(db: Database) {
-    this.#gathering = new Gathering((given) => openTogether(db, given), { apart: countingRollout });
+  constructor(context: OpeningContext) {
+    this.#gathering = new Gathering((given) => openTogether(context, given), { apart: countingRollout });
   }
 
   /**
@@ -36,6 +37,11 @@ export class Openings {
   }
 }
 
+interface OpeningContext {
+  readonly db: Database;
+  readonly observe: CheckObserver;
+}
+
 type Opening = Decided & { readonly attempt: NewAttempt };
 
 /** What its statement may have to wait for, so that nobody waits for the places of another rollout. */
@@ -43,7 +49,10 @@ function countingRollout({ candidate: { rollout } }: Opening): bigint | undefine
   return rollout.counted ? rollout.id : undefined;
 }
 
-async function openTogether(db: Database, given: readonly Opening[]): Promise<readonly (OpenedAttempt | undefined)[]> {
+async function openTogether(
+  { db, observe }: OpeningContext,
+  given: readonly Opening[],
+): Promise<readonly (OpenedAttempt | undefined)[]> {
   const list = (of: (opening: Opening) => ListedValue) => textList(given.map((opening) => of(opening)));
   try {
     const opened = await openUnchanged(db, {
@@ -69,8 +78,9 @@ async function openTogether(db: Database, given: readonly Opening[]): Promise<re
     });
   } catch (error) {
     // Somebody who holds no lock was faster with one of them, and nothing was written for any.
-    if (violatesConstraint(error)) return given.map(() => undefined);
-    throw error;
+    if (!violatesConstraint(error)) throw error;
+    observe({ kind: "conflict_lost" });
+    return given.map(() => undefined);
   }
 }
 

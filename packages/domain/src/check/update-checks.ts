@@ -74,7 +74,7 @@ export function createUpdateChecks(options: UpdateChecksOptions): UpdateChecks {
   const lock = new DeviceFirmwareLock<CheckAnswer>({ locks, logger, observe, settings: lockSettings });
   const lastSeen = new LastSeen({ db, logger, flushMs: lastSeenFlushMs });
   const states = new DeviceStates(db);
-  const openings = new Openings(db);
+  const openings = new Openings({ db, observe });
 
   return { checkForUpdate, recordReport: report, lockHealth: () => lock.health(), close };
 

@@ -228,6 +228,7 @@ describe.skipIf(!hasPostgres)("an attempt that is opened at once", () => {
       [hurried, other].map(({ tokenHash }) => checks.checkForUpdate({ tokenHash, reported: { version: "0.1.0" } })),
     );
     await intruder;
+    expect(checks.events.filter(({ kind }) => kind === "conflict_lost")).toHaveLength(1);
     expect(answers).toMatchObject([{ firmware: { version: "2.0.0" } }, { firmware: { version: "2.0.0" } }]);
     expect(await attempts()).toEqual([
       ...[
