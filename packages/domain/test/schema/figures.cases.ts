@@ -103,6 +103,32 @@ export const figureCases = casesOn("the figures", (database) => {
     expect((await figures()).versions).toMatchObject(expected);
   });
 
+  it("follow attempts that one statement inserts, whatever their states, and none that it leaves out", async () => {
+    const { db, query } = database();
+    const { product, rolloutId } = await anOffer(database());
+    const step = await aReleasedFirmware(db, { product, version: "0.9.0" });
+    for (const firmwareId of [step.id, step.id, step.id]) {
+      const { device } = await aDevice(db, product);
+      await anAttempt(db, { deviceId: device.id, firmwareId, rolloutId, state: "failed" });
+    }
+    const insert = () =>
+      query(`
+        insert into upgrade_attempts
+          (upgrade_id, device_id, firmware_id, rollout_id, n, state, closed_at, failure_code, failure_message)
+        select upgrade_id, device_id, firmware_id, rollout_id, 2, one.state, now(), one.code, one.message
+        from upgrade_attempts a
+        cross join (values ('failed', 7, 'at 17'), ('timed_out', null, null), ('cancelled', null, null)) one(state, code, message)
+        where a.n = 1 and a.rollout_id = (select id from rollouts where public_id = '${rolloutId}') order by random()
+        on conflict do nothing
+        returning id
+      `);
+    // Of the three for each upgrade one is the second attempt, and the others are left out.
+    expect(await insert()).toHaveLength(4);
+    await expectTrueFigures(database());
+    expect(await insert()).toHaveLength(0);
+    await expectTrueFigures(database());
+  });
+
   it("count a failure by its reason, whatever numbers its message names", async () => {
     const { query } = database();
     for (const byte of [17, 4096]) {

@@ -6,6 +6,7 @@ import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
 import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
 import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
 import { updateProductCases } from "../catalog/update-product.cases.ts";
+import { oddTextCases } from "../check/odd-texts.cases.ts";
 import { changeUpgradeCases } from "../devices/change-upgrade.cases.ts";
 import { deleteDeviceCases } from "../devices/delete-device.cases.ts";
 import { deviceTokenCases } from "../devices/device-tokens.cases.ts";
@@ -48,6 +49,7 @@ export const RECORD_CASES: readonly Cases[] = [
   registerDevicesCases,
   deleteDeviceCases,
   upgradeCases,
+  oddTextCases,
   changeUpgradeCases,
   operatorKeyCases,
   auditCases,
