@@ -6,6 +6,7 @@ import { releaseCases, withdrawCases } from "../catalog/release.cases.ts";
 import { draftDeletionCases, signingCases } from "../catalog/signing.cases.ts";
 import { sourceUrlCases, storedArtifactCases } from "../catalog/stored-artifacts.cases.ts";
 import { updateProductCases } from "../catalog/update-product.cases.ts";
+import { badNeighbourCases } from "../check/bad-neighbour.cases.ts";
 import { oddTextCases } from "../check/odd-texts.cases.ts";
 import { changeUpgradeCases } from "../devices/change-upgrade.cases.ts";
 import { deleteDeviceCases } from "../devices/delete-device.cases.ts";
@@ -50,6 +51,7 @@ export const RECORD_CASES: readonly Cases[] = [
   deleteDeviceCases,
   upgradeCases,
   oddTextCases,
+  badNeighbourCases,
   changeUpgradeCases,
   operatorKeyCases,
   auditCases,
