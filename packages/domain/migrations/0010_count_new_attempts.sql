@@ -16,8 +16,7 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
-DROP TRIGGER "upgrade_attempts_count_insert_trigger" ON "upgrade_attempts";
---> statement-breakpoint
-CREATE TRIGGER "upgrade_attempts_count_insert_trigger" AFTER INSERT ON "upgrade_attempts"
+-- Replaced and not dropped, which nobody could read the table for.
+CREATE OR REPLACE TRIGGER "upgrade_attempts_count_insert_trigger" AFTER INSERT ON "upgrade_attempts"
 	REFERENCING NEW TABLE AS added
 	FOR EACH STATEMENT EXECUTE FUNCTION "public"."count_new_attempts"();
