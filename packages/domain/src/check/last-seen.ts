@@ -14,7 +14,8 @@ export class LastSeen {
   readonly #db: Database;
   readonly #logger: Logger;
   readonly #flushMs: number;
-  #seen = new Map<bigint, Date>();
+  /** In milliseconds since the epoch: of a big fleet, dates would be most of what the process keeps. */
+  #seen = new Map<bigint, number>();
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
 
@@ -26,7 +27,11 @@ export class LastSeen {
 
   /** Notes that a device was seen; it is written within `flushMs`. */
   touch(deviceId: bigint, at: Date): void {
-    this.#seen.set(deviceId, at);
+    this.#note(deviceId, at.getTime());
+  }
+
+  #note(deviceId: bigint, atMs: number): void {
+    this.#seen.set(deviceId, atMs);
     // Only while there is something to write, and never keeping the process alive.
     this.#timer ??= setTimeout(() => void this.flush(), this.#flushMs).unref();
   }
@@ -53,7 +58,7 @@ export class LastSeen {
         await writeLastSeen(this.#db, batch);
       } catch (err) {
         this.#logger.warn({ err, devices: batch.length }, "Last-seen times could not be written; trying again.");
-        for (const [deviceId, at] of batch) if (!this.#seen.has(deviceId)) this.touch(deviceId, at);
+        for (const [deviceId, atMs] of batch) if (!this.#seen.has(deviceId)) this.#note(deviceId, atMs);
       }
     }
   }
@@ -63,9 +68,9 @@ export class LastSeen {
  * One statement for the batch. Its rows are locked in the order of their ids, so that the flushes of several processes
  * cannot wait for each other in a circle. A time that is older than the row's, from a slower process, changes nothing.
  */
-async function writeLastSeen(db: Database, batch: readonly (readonly [bigint, Date])[]): Promise<void> {
+async function writeLastSeen(db: Database, batch: readonly (readonly [bigint, number])[]): Promise<void> {
   const ids = `{${batch.map(([id]) => id).join(",")}}`;
-  const times = `{${batch.map(([, at]) => at.toISOString()).join(",")}}`;
+  const times = `{${batch.map(([, atMs]) => new Date(atMs).toISOString()).join(",")}}`;
   const seen = db.$with("seen", { id: devices.id }).as(sql`
     select devices.id, given.at
     from unnest(${ids}::bigint[], ${times}::timestamptz[]) as given(id, at) join devices on devices.id = given.id
