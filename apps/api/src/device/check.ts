@@ -61,8 +61,9 @@ const answerSchema = z
           .optional()
           .meta({
             description:
-              "Absent while the attempt is `awaiting_confirmation`: the device asks, reports `confirmed`, and checks again. Where the file is. Works without a token for a limited time; a later check gives a fresh one. " +
-              "It may redirect to another host.",
+              "Where the file is. Works without a token for a limited time; a later check gives a fresh one. It may redirect " +
+              "to another host. Absent while the attempt is `awaiting_confirmation`: the device asks, reports `confirmed`, and " +
+              "checks again.",
           }),
       }),
       pollAfterSeconds,
