@@ -17,8 +17,14 @@ describe.skipIf(!hasRedis)("RedisStore with replicas that have to confirm", () =
   let key: string;
   let owner: string;
 
-  const replicaIsThere = () =>
-    until(async () => /state=online,offset=\d+,lag=[01]\b/.test(await master.cli("INFO", "replication")));
+  /** Counted online, and has confirmed a write: the first takes less than the second. */
+  const replicaIsThere = async () => {
+    await until(async () => /state=online,offset=\d+,lag=[01]\b/.test(await master.cli("INFO", "replication")));
+    await until(async () => {
+      await redis.set("probe", "1");
+      return (await redis.wait(1, 1_000)) === 1;
+    });
+  };
 
   beforeAll(async () => {
     master = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
@@ -31,7 +37,7 @@ describe.skipIf(!hasRedis)("RedisStore with replicas that have to confirm", () =
     await Promise.all([master.stop(), replica.stop()]);
   });
   beforeEach(() => {
-    store = new RedisStore(redis, { replicas: { count: 1, timeoutMs: 500 } });
+    store = new RedisStore(redis, { commandTimeoutMs: 10_000, replicas: { count: 1, timeoutMs: 5_000 } });
     key = newKey();
     owner = newOwner();
   });
