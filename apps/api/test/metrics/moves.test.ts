@@ -67,7 +67,9 @@ describe.skipIf(!hasPostgres)("ota_attempt_moves_total", () => {
     await stopped.report("cancelled");
 
     const silent = await anOffer(await product());
-    await api.db.execute(sql`update upgrade_attempts set deadline_at = now() where id = ${silent.attemptId}`);
+    await api.db.execute(
+      sql`update upgrade_attempts set deadline_at = now() - interval '1 second' where id = ${silent.attemptId}`,
+    );
     await expect.poll(async () => (await moves()).counted["timed_out"], { timeout: 30_000 }).toBe(1);
     await silent.report("succeeded");
 

@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)("faults that other servers had", { timeout: 60_000
     await one.change({ blocked: true });
     expect(await one.check()).toBe("DEVICE_BLOCKED");
     await api.db.execute(sql`
-      update upgrade_attempts set deadline_at = now()
+      update upgrade_attempts set deadline_at = now() - interval '1 second'
       where device_id = (select id from devices where public_id = ${one.id}::uuid)`);
     await ended(live).toBe(0);
     expect(await other.check()).toBe(1);

@@ -40,7 +40,10 @@ describeOnDatabases("an attempt's place, and the next attempt", (database) => {
     };
     /** Nobody says a word until every deadline has passed. */
     const silence = async () => {
-      await query("update upgrade_attempts set deadline_at = now() where deadline_at is not null");
+      // Not now: rounded to the millisecond, that may be still to come.
+      await query(
+        "update upgrade_attempts set deadline_at = now() - interval '1 second' where deadline_at is not null",
+      );
       await runJob(db, timeOutAttempts({ intervalMs: 1 }));
     };
     const later = () =>

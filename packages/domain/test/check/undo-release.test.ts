@@ -167,7 +167,7 @@ describe.skipIf(!hasPostgres)("a wrong release that is undone while devices are 
     const { undo, stateNow, effectOf } = await deviceIn("installing");
     await undo("stop");
     const { db, query } = database();
-    await query("update upgrade_attempts set deadline_at = now() where deadline_at is not null");
+    await query("update upgrade_attempts set deadline_at = now() - interval '1 second' where deadline_at is not null");
     await runJob(db, timeOutAttempts({ intervalMs: 1 }));
     expect(await stateNow()).toBe("timed_out");
     expect(await effectOf("succeeded")).toBe("succeeded");
