@@ -73,7 +73,13 @@ export function describeLoad(size: LoadSize): void {
       );
 
       const startedAt = performance.now();
-      const running = Promise.all(devices.map((device) => device.run()));
+      // Not all at once: their offers would be made by a few statements, and none be left when Redis is killed.
+      const running = Promise.all(
+        devices.map(async (device, index) => {
+          await new Promise((resolve) => setTimeout(resolve, (index * 1_000) / size.devices));
+          await device.run();
+        }),
+      );
       const outage = (async () => {
         await until("a third is offered", async () => ledger.offers >= size.devices / 3, 300_000);
         await redis.kill();
