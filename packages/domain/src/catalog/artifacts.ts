@@ -53,8 +53,8 @@ export async function findArtifact(
  * back. A withdrawn firmware is still given to a device that has it and is installing it, and to no other. One
  * statement, which writes nothing: devices send many range requests.
  * Throws ARTIFACT_WITHDRAWN on what the device was ever offered and is withdrawn, so that it does not ask for ever;
- * CONFIRMATION_REQUIRED where it was asked for its consent and has not given it; DEVICE_TOKEN_INVALID, GATEWAY_TOKEN_INVALID, GATEWAY_TOKEN_REFUSED; or NOT_FOUND for all else, whether the firmware
- * exists or not.
+ * CONFIRMATION_REQUIRED where it was asked for its consent and has not given it; DEVICE_TOKEN_INVALID, GATEWAY_TOKEN_INVALID,
+ * GATEWAY_TOKEN_REFUSED; or NOT_FOUND for all else, whether the firmware exists or not.
  */
 export async function findArtifactForDevice(
   db: Database,

@@ -90,8 +90,8 @@ async function openTogether(
  * - `unchanged`: and whose history is, as this statement sees it. What was opened since it began does not show in it: that
  *   is up to the constraints. What takes from a device writes its row; see `rewriteDevices`.
  * - `device`: writes the row, so that the next one to come sees another writer.
- * - `counter`, `place`: of rollouts that count their places, for all of the batch or for none of it. The counters' rows are
- *   the last locks, in the order of their ids; they are written before the attempts, whose times tell who had a place when.
+ * - `place`: of the rollout, where it counts them, for all of the batch or for none of it. Its counter is the last lock, and
+ *   the only one of its kind: see `countingRollout`. It is written before the attempts, whose times tell who had a place when.
  * - `event`: where somebody without the row's lock has opened an attempt, it is the event of no attempt, which the table
  *   refuses, and all of this with it: so no record stays behind without an attempt, and no place is taken for none.
  */
@@ -125,18 +125,14 @@ const openUnchanged = fixedStatement(
       select rollout_id, rollout_revision, count(*)::integer as places,
         (count(*) filter (where newcomer))::integer as newcomers
       from device where counted group by rollout_id, rollout_revision
-    ), counter as (
-      select wanted.* from wanted join rollout_counters using (rollout_id)
-      order by rollout_id
-      for update of rollout_counters
     ), place as (
-      update rollout_counters set live = live + counter.places, granted = granted + counter.newcomers
-      from counter join rollouts on rollouts.id = counter.rollout_id
-      where rollout_counters.rollout_id = counter.rollout_id and rollout_counters.revision = counter.rollout_revision
+      update rollout_counters set live = live + wanted.places, granted = granted + wanted.newcomers
+      from wanted join rollouts on rollouts.id = wanted.rollout_id
+      where rollout_counters.rollout_id = wanted.rollout_id and rollout_counters.revision = wanted.rollout_revision
         and reached is null
-        and (max_concurrent is null or live + counter.places <= max_concurrent)
-        and (max_total is null or counter.newcomers = 0 or granted + counter.newcomers <= max_total)
-      returning counter.rollout_id, counter.rollout_revision
+        and (max_concurrent is null or live + wanted.places <= max_concurrent)
+        and (max_total is null or wanted.newcomers = 0 or granted + wanted.newcomers <= max_total)
+      returning wanted.rollout_id, wanted.rollout_revision
     ), placed as (
       select * from device
       where not counted or (rollout_id, rollout_revision) in (select rollout_id, rollout_revision from place)

@@ -48,7 +48,10 @@ export interface UpdateChecks {
   recordReport(input: ReportInput): Promise<ReportResult>;
   /** Whether the lock store answers, by the last that is known. */
   lockHealth(): "up" | "degraded";
-  /** Writes what is still in memory only, and waits for locks that are being released. Checks and reports may go on; what they leave is written by the next flush. */
+  /**
+   * Writes what is still in memory only, and waits for locks that are being released. Checks and reports may go on; what
+   * they leave is written by the next flush.
+   */
   close(): Promise<void>;
 }
 

@@ -20,7 +20,8 @@ export interface VersionFigure {
 
 /**
  * The figures of a product's fleet. They are kept, not counted: the work grows with the number of different figures, never
- * with that of devices and attempts, and no more of them are fetched than are asked for. Throws NOT_FOUND, and INVALID_FIELD on a bad limit.
+ * with that of devices and attempts, and no more of them are fetched than are asked for. Throws NOT_FOUND, and INVALID_FIELD
+ * on a bad limit.
  */
 export async function productFigures(
   db: Database,
