@@ -1,3 +1,5 @@
+import { errorCodes } from "@ota/domain";
+
 /**
  * What a failed statement says about the database:
  *
@@ -9,9 +11,7 @@ export type DatabaseFault = "unavailable" | "busy" | "bad-data";
 
 /** Tells a database's fault from any other error, whatever driver raised it and however deep it is wrapped. */
 export function databaseFault(error: unknown): DatabaseFault | undefined {
-  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++) {
-    const { code } = each as { code?: unknown };
-    if (typeof code !== "string") continue;
+  for (const code of errorCodes(error)) {
     const fault = BY_CODE.get(code) ?? BY_CLASS.get(/^[0-9A-Z]{5}$/.test(code) ? code.slice(0, 2) : "");
     if (fault !== undefined) return fault;
   }

@@ -52,3 +52,14 @@ export class ServiceBusyError extends OtaError {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** How deep a chain of causes is followed. */
+const MAX_CAUSES = 5;
+
+/** The codes that an error and its causes carry, outermost first: SQLSTATEs and drivers' own, however deep they are wrapped. */
+export function* errorCodes(error: unknown): Generator<string> {
+  for (let each = error, depth = 0; each instanceof Error && depth < MAX_CAUSES; each = each.cause, depth += 1) {
+    const { code } = each as { readonly code?: unknown };
+    if (typeof code === "string") yield code;
+  }
+}

@@ -89,7 +89,7 @@ export {
   type Upgrade,
   type UpgradeHistory,
 } from "./devices/upgrades.ts";
-export { OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
+export { errorCodes, OTA_ERROR_CODES, OtaError, type OtaErrorCode, ServiceBusyError } from "./errors.ts";
 export { type ExplainedCandidate, type Explanation, explainDevice } from "./explain.ts";
 export type { AttemptCounts, AttemptFigures, FailureFigure } from "./figures/attempt-figures.ts";
 export { foldFigures } from "./figures/fold-figures.ts";

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { deadlineOf } from "../attempts/deadline.ts";
 import type { Database } from "../database.ts";
 import { type Candidate, isNewcomer } from "../decide/candidates.ts";
+import { errorCodes } from "../errors.ts";
 import { fixedStatement } from "../fixed-statement.ts";
 import { givenList, type ListedValue, textList } from "../id-list.ts";
 import { attemptsText, type DeviceState } from "./device-state.ts";
@@ -164,11 +165,7 @@ const openUnchanged = fixedStatement(
   ([publicId, id]) => ({ publicId: String(publicId), id: Number(id) }),
 );
 
-/** SQLSTATE class 23, whatever driver raised it and however deep it is wrapped. */
+/** SQLSTATE class 23. */
 function violatesConstraint(error: unknown): boolean {
-  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth += 1) {
-    const { code } = each as { readonly code?: unknown };
-    if (typeof code === "string" && /^23[0-9A-Z]{3}$/.test(code)) return true;
-  }
-  return false;
+  return [...errorCodes(error)].some((code) => /^23[0-9A-Z]{3}$/.test(code));
 }
